@@ -1,0 +1,1 @@
+"""What hivemem needs from the outside, as protocols with their contracts."""

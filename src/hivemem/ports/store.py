@@ -1,0 +1,205 @@
+"""The truth: graphs, their history, sessions and timeline, users and keys.
+
+Contract of every store, held by `tests/conformance/store`:
+
+- Every method is one transaction. A write that returned is durable, and is seen by every read that
+  starts later, in any process.
+- A store never decides what a write means. Use cases read a `Snapshot`, plan a `WriteBatch` with the
+  pure rules of `hivemem.domain`, and `apply` it; the batch names the versions it was planned on, and
+  the store refuses it with `StaleWrite` when one of them has changed.
+- All times are aware UTC, all ids and keys are compared byte by byte.
+- A store that is busy, unreachable or closed raises `Unavailable`; broken bytes raise `Corruption`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from hivemem.domain.access import ApiKey, Graph, User
+from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.graph import (
+    ChangePage,
+    GraphCounts,
+    GraphId,
+    Kind,
+    NodeVectors,
+    Relationships,
+    SessionTouch,
+    Snapshot,
+    TimelineEvent,
+    Version,
+    WriteBatch,
+)
+from hivemem.domain.node import EnrichmentStatus, Node
+
+
+class GraphStore(Protocol):
+    """Nodes and relationships of many graphs; no method crosses graphs."""
+
+    async def revision(self, graph_id: GraphId) -> int:
+        """The change counter, 0 for a graph that was never written. One indexed read."""
+        ...
+
+    async def snapshot(
+        self,
+        graph_id: GraphId,
+        keys: Collection[str] = (),
+        edges: Collection[EdgeIdentity] = (),
+        hyperedges: Collection[HyperedgeIdentity] = (),
+    ) -> Snapshot:
+        """The present state of what is named, read in one transaction."""
+        ...
+
+    async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
+        """Store all of `batch` or nothing, and return the graph's revision afterwards.
+
+        Every changed row gets the new revision, its version is kept, and a removal leaves a
+        tombstone (taken away when the same key or id is stored again). Deleting a node removes its
+        vectors, its edges and its memberships, as `Deletion` says, each with version and tombstone.
+
+        Raises:
+            StaleWrite: An `expected` version does not match, an edge or hyperedge with the same
+                identity exists under another id, or an end or participant does not exist.
+        """
+        ...
+
+    async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
+        """What changed after revision `since`, oldest revision first.
+
+        A page holds whole revisions: at least one, and as many as keep it at about `limit` rows.
+        `page.more` says that `page.revision` is not yet the graph's. Each node comes with its
+        passages of `model_id`, none when it has no vectors of that model.
+        """
+        ...
+
+    async def nodes(self, graph_id: GraphId, keys: Collection[str]) -> dict[str, Node]:
+        """The nodes that exist among `keys`, in the order of `keys`."""
+        ...
+
+    async def edges(self, graph_id: GraphId, ids: Collection[str]) -> dict[str, Edge]:
+        """The edges that exist among `ids`."""
+        ...
+
+    async def hyperedges(self, graph_id: GraphId, ids: Collection[str]) -> dict[str, Hyperedge]:
+        """The hyperedges that exist among `ids`."""
+        ...
+
+    async def relationships(
+        self, graph_id: GraphId, keys: Collection[str], *, edge_limit: int, hyperedge_limit: int
+    ) -> dict[str, Relationships]:
+        """For each key its newest edges and hyperedges (by `created_at`, then id, descending)."""
+        ...
+
+    async def counts(self, graph_id: GraphId) -> GraphCounts:
+        """Sizes by kind and node type."""
+        ...
+
+    async def scan(self, graph_id: GraphId, *, after: str | None = None, limit: int = 500) -> Sequence[Node]:
+        """Nodes in ascending key order (code points), starting after the key `after`."""
+        ...
+
+    async def versions(self, graph_id: GraphId, kind: Kind, id: str) -> Sequence[Version]:
+        """The history of one thing, newest first; empty when it never existed."""
+        ...
+
+    async def without_vectors(self, graph_id: GraphId, model_id: str, *, limit: int = 100) -> Sequence[Node]:
+        """Described nodes that have no vectors of `model_id`, in key order: work for the embedder."""
+        ...
+
+    async def put_vectors(
+        self,
+        graph_id: GraphId,
+        key: str,
+        write_version: int,
+        vectors: NodeVectors,
+        status: EnrichmentStatus,
+    ) -> bool:
+        """Replace the vectors of all models and set the status, if `write_version` is still current.
+
+        The node's revision advances with the graph's; its `write_version` and history do not change.
+        False, and nothing written, when the node was changed or removed meanwhile.
+        """
+        ...
+
+    async def vector_models(self, graph_id: GraphId) -> dict[str, int]:
+        """Number of nodes that have vectors, by model id."""
+        ...
+
+
+class SessionStore(Protocol):
+    """Conversations and the diary of a graph. Neither advances the revision."""
+
+    async def touch(self, graph_id: GraphId, session_id: str, keys: Collection[str], at: datetime) -> None:
+        """Record that a conversation touched nodes, and count one tool call of that session."""
+        ...
+
+    async def touched(
+        self, graph_id: GraphId, session_id: str, *, limit: int = 200
+    ) -> Sequence[SessionTouch]:
+        """Nodes of a conversation that still exist, last touched first, then by key."""
+        ...
+
+    async def timeline(
+        self,
+        graph_id: GraphId,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        node_key: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[TimelineEvent]:
+        """Events with `start <= at < end`, newest first (by time, then id). Filters combine.
+
+        Deleting a node removes the lines that name it, so that no forgotten text is left.
+        """
+        ...
+
+
+class AccessStore(Protocol):
+    """Users, graphs and API keys."""
+
+    async def add_user(self, user: User, graph: Graph) -> None:
+        """Create a user with a first graph.
+
+        Raises:
+            Conflict: The id, or the user's name, is taken.
+        """
+        ...
+
+    async def users(self) -> Sequence[User]:
+        """All users, oldest first."""
+        ...
+
+    async def graphs(self, owner_id: str) -> Sequence[Graph]:
+        """The graphs of a user, oldest first."""
+        ...
+
+    async def add_key(self, key: ApiKey) -> None:
+        """Keep a credential.
+
+        Raises:
+            NotFound: Its user or graph does not exist.
+        """
+        ...
+
+    async def key_by_hash(self, hash: str) -> ApiKey | None:
+        """The credential with this SHA-256, also when it is revoked."""
+        ...
+
+    async def keys(self) -> Sequence[ApiKey]:
+        """All credentials, oldest first."""
+        ...
+
+    async def revoke_key(self, key_id: str, at: datetime) -> bool:
+        """End a credential from the next request on; False when there is no such active key."""
+        ...
+
+
+class Store(GraphStore, SessionStore, AccessStore, Protocol):
+    """One database."""
+
+    async def close(self) -> None:
+        """Finish running writes and release files and connections. Safe to call twice."""
+        ...

@@ -1,0 +1,364 @@
+"""Settings: one typed value, four sources, and a message for every mistake in them.
+
+Precedence, highest first: command-line flag, environment variable `HIVEMEM_<NAME>`, the file
+`<data_dir>/hivemem.toml`, default. An unknown name is an error in each of them, since a setting that is
+spelled wrongly and ignored looks exactly like one that works.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, cast
+
+from hivemem.errors import InvalidInput
+from hivemem.service.limits import Limits
+
+ENVIRONMENT_PREFIX = "HIVEMEM_"
+FILE_NAME = "hivemem.toml"
+
+_NOT_SETTINGS = frozenset(("HIVEMEM_SHARED_DIR",))
+"""Variables with our prefix that belong to the test suite."""
+
+MIB = 1024 * 1024
+
+
+def default_data_dir() -> Path:
+    """The folder for user data that the platform suggests."""
+    # Imported here because most commands name the folder, and `--version` needs none.
+    from platformdirs import user_data_path
+
+    return user_data_path("hivemem", appauthor=False)
+
+
+def _setting(
+    default: Any,
+    summary: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    secret: bool = False,
+) -> Any:
+    metadata: dict[str, object] = {
+        "summary": summary,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "secret": secret,
+    }
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every adjustable value. Units are part of the names; ranges are inclusive.
+
+    Raises:
+        InvalidInput: A value is outside its range.
+    """
+
+    data_dir: Path = _setting(  # noqa: RUF009 - returns a field
+        default_data_dir,
+        "Folder of the database, the settings file and the server lock; made with mode 0700.",
+    )
+    host: str = _setting(
+        "127.0.0.1",
+        "Address that `hivemem serve` binds. `0.0.0.0` opens it to the network: set allowed_hosts.",
+    )
+    port: int = _setting(8477, "TCP port of `hivemem serve`; 0 takes a free one.", minimum=0, maximum=65_535)
+    allowed_hosts: tuple[str, ...] = _setting(
+        (),
+        "Further host names that requests may carry in `Host` and `Origin`, with or without a port, such as "
+        "the name behind a reverse proxy. `*` switches the protection against DNS rebinding off.",
+    )
+    log_level: str = _setting(
+        "info",
+        "Least severe log lines to write to standard error.",
+        choices=("debug", "info", "warning", "error"),
+    )
+    busy_timeout_seconds: float = _setting(
+        10.0,
+        "How long a write waits for another process's write before it answers 503.",
+        minimum=0.0,
+        maximum=300.0,
+    )
+
+    max_body_bytes: int = _setting(
+        8 * MIB, "Largest HTTP request body; larger ones get 413.", minimum=1024, maximum=1024 * MIB
+    )
+    max_answer_bytes: int = _setting(
+        24_000,
+        "Size that an answer to an agent is shortened to, as UTF-8 JSON; MCP sends it twice. Less saves "
+        "tokens, more saves follow-up calls.",
+        minimum=4_000,
+        maximum=4 * MIB,
+    )
+    max_description_characters: int = _setting(
+        2_000_000, "Longest description of a node.", minimum=1_000, maximum=50_000_000
+    )
+    max_search_text_characters: int = _setting(
+        200_000, "Longest search_text of a node.", minimum=1_000, maximum=50_000_000
+    )
+    max_data_characters: int = _setting(
+        200_000, "Largest data object of a node, as JSON.", minimum=1_000, maximum=50_000_000
+    )
+    max_query_characters: int = _setting(100_000, "Longest recall query.", minimum=100, maximum=1_000_000)
+    max_relationships_per_call: int = _setting(
+        500, "Most relationships in one store call.", minimum=1, maximum=10_000
+    )
+    max_keys_per_call: int = _setting(100, "Most keys in one hm_get_nodes call.", minimum=1, maximum=10_000)
+    max_assets: int = _setting(100, "Most assets of one node.", minimum=0, maximum=10_000)
+    max_import_batch: int = _setting(
+        256,
+        "Nodes that `hivemem import` stores in one transaction; more is faster and holds the write lock "
+        "longer.",
+        minimum=1,
+        maximum=10_000,
+    )
+
+    embedder: str = _setting(
+        "bundled",
+        "Embedding model: `bundled`, `hashing` (no meaning, for tests), `directory:PATH`, "
+        "`huggingface:REPO` or `openai:BASE_URL#MODEL`. After a change run `hivemem reembed`.",
+    )
+    embedder_api_key: str = _setting("", "Credential for an `openai:` embedder.", secret=True)
+    reranker: str = _setting(
+        "bundled",
+        "Cross-encoder: `bundled`, `none`, `directory:PATH`, `tei:URL`, `cohere:URL#MODEL` or "
+        "`jina:URL#MODEL`.",
+    )
+    reranker_api_key: str = _setting("", "Credential for a remote reranker.", secret=True)
+    model_threads: int = _setting(
+        0, "Threads of the local models; 0 means one for each core.", minimum=0, maximum=256
+    )
+    model_queue_texts: int = _setting(
+        2_000,
+        "Texts that may wait for the models; beyond that, calls answer 503 with Retry-After.",
+        minimum=1,
+        maximum=1_000_000,
+    )
+    rerank_depth: int = _setting(
+        50,
+        "Candidates that the reranker scores in one recall; more finds more and takes longer.",
+        minimum=0,
+        maximum=500,
+    )
+    rerank_tokens: int = _setting(
+        128, "Tokens of each text that the reranker reads.", minimum=16, maximum=8_192
+    )
+    rerank_budget_seconds: float = _setting(
+        1.0,
+        "Time for re-ranking one recall; what is not scored by then keeps its fused order.",
+        minimum=0.0,
+        maximum=60.0,
+    )
+    relevance_floor: float = _setting(
+        0.1,
+        "Relevance under which a result is dropped; higher is stricter, 0 keeps everything.",
+        minimum=0.0,
+        maximum=1.0,
+    )
+    regex_max_seconds: float = _setting(
+        3.0, "Time for one recall with force_regex.", minimum=0.1, maximum=60.0
+    )
+    projection_max_bytes: int = _setting(
+        512 * MIB,
+        "Memory for the search indexes of recently used graphs; the rest is rebuilt on use.",
+        minimum=MIB,
+        maximum=1024 * 1024 * MIB,
+    )
+    hnsw_min_passages: int = _setting(
+        20_000,
+        "Passages of a graph from which on meaning is searched with an HNSW index; below, exactly.",
+        minimum=100,
+        maximum=100_000_000,
+    )
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            _check_range(spec.name, getattr(self, spec.name), spec.metadata)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that the use cases enforce."""
+        return Limits(
+            max_description_characters=self.max_description_characters,
+            max_search_text_characters=self.max_search_text_characters,
+            max_data_characters=self.max_data_characters,
+            max_query_characters=self.max_query_characters,
+            max_relationships_per_call=self.max_relationships_per_call,
+            max_keys_per_call=self.max_keys_per_call,
+            max_assets=self.max_assets,
+            max_import_batch=self.max_import_batch,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSettings:
+    """Settings, and for each name where its value came from."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+    def rows(self) -> list[tuple[str, str | int | float | list[str], str]]:
+        """(name, printable value, source) of every setting; a secret that is set prints as `***`."""
+        rows: list[tuple[str, str | int | float | list[str], str]] = []
+        for spec in fields(self.settings):
+            value = getattr(self.settings, spec.name)
+            if spec.metadata["secret"]:
+                value = "***" if value else ""
+            elif isinstance(value, Path):
+                value = str(value)
+            elif isinstance(value, tuple):
+                value = [str(item) for item in cast("tuple[object, ...]", value)]
+            rows.append((spec.name, value, self.sources[spec.name]))
+        return rows
+
+
+def load_settings(
+    flags: Mapping[str, object] | None = None, environment: Mapping[str, str] | None = None
+) -> LoadedSettings:
+    """The effective settings from flags, environment, file and defaults.
+
+    Args:
+        flags: Setting name -> value; None values count as not given. Strings are converted.
+        environment: Variables to read, the process's own by default.
+
+    Raises:
+        InvalidInput: An unknown name, a value of the wrong type or out of range, or a file that is not
+            TOML. The message names the source, and for unknown names the nearest one.
+    """
+    environment = os.environ if environment is None else environment
+    given: dict[str, tuple[object, str]] = {}
+    # The folder decides which file is read, so it cannot come from that file.
+    from_environment = _from_environment(environment)
+    from_flags = {name: (value, "flag") for name, value in (flags or {}).items() if value is not None}
+    for name in from_flags:
+        _require_known(name, "flag")
+    location = from_flags.get("data_dir") or from_environment.get("data_dir")
+    data_dir = Path(str(location[0])).expanduser() if location else default_data_dir()
+    given.update(_from_file(data_dir / FILE_NAME))
+    given.update(from_environment)
+    given.update(from_flags)
+    values: dict[str, Any] = {name: _convert(name, value, source) for name, (value, source) in given.items()}
+    values["data_dir"] = data_dir.absolute()
+    sources = {
+        spec.name: given[spec.name][1] if spec.name in given else "default" for spec in fields(Settings)
+    }
+    return LoadedSettings(settings=Settings(**values), sources=sources)
+
+
+def settings_reference() -> str:
+    """The reference page of all settings in Markdown; `docs/operating/settings.md` is this text."""
+    lines = [
+        "# Settings",
+        "",
+        "Every setting can be given with `--set NAME=VALUE` on the command line, as an environment variable",
+        "(`HIVEMEM_` and the name in capitals), or as a line in `<data_dir>/hivemem.toml`. The command line",
+        "wins over the environment, the environment over the file. `hivemem config show` prints each value",
+        "and its source. An unknown name is an error. Lists have commas between items, in the file they are arrays.",
+        "",
+        "This page is written by `hivemem config reference`.",
+        "",
+        "| Name | Default | Range | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for spec in fields(Settings):
+        default = "the platform's user data folder" if spec.name == "data_dir" else _display(spec.default)
+        lines.append(f"| `{spec.name}` | {default} | {_range(spec.metadata)} | {spec.metadata['summary']} |")
+    return "\n".join(lines) + "\n"
+
+
+def _display(value: object) -> str:
+    if value in ("", ()):
+        return "empty"
+    return f"`{value}`"
+
+
+def _range(metadata: Mapping[str, Any]) -> str:
+    if metadata["choices"]:
+        return ", ".join(f"`{choice}`" for choice in metadata["choices"])
+    if metadata["minimum"] is None:
+        return ""
+    return f"{metadata['minimum']:,} to {metadata['maximum']:,}"
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
+    found: dict[str, tuple[object, str]] = {}
+    for variable, value in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        _require_known(name, f"environment variable {variable}")
+        found[name] = (value, "environment")
+    return found
+
+
+def _from_file(path: Path) -> dict[str, tuple[object, str]]:
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from error
+    for name in content:
+        _require_known(name, str(path))
+    if "data_dir" in content:
+        raise InvalidInput(
+            f"{path} sets data_dir, but lies in that folder; use --data-dir or HIVEMEM_DATA_DIR."
+        )
+    return {name: (value, "file") for name, value in content.items()}
+
+
+def _require_known(name: str, where: str) -> None:
+    names = [spec.name for spec in fields(Settings)]
+    if name in names:
+        return
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else " `hivemem config show` lists all settings."
+    raise InvalidInput(f"{where}: there is no setting {name!r}.{hint}")
+
+
+def _convert(name: str, value: object, source: str) -> object:
+    """`value` in the type of the field; text as in an environment variable is read, other types checked."""
+    default = next(spec.default for spec in fields(Settings) if spec.name == name)
+    where = f"{name} (from {source})"
+    if name == "data_dir":
+        return Path(str(value))
+    if isinstance(default, tuple):
+        items = value.split(",") if isinstance(value, str) else value
+        if not isinstance(items, list | tuple):
+            raise InvalidInput(f"{where} is {value!r}; give a list of names.")
+        return tuple(text for item in cast("list[object]", items) if (text := str(item).strip()))
+    if isinstance(default, str):
+        if not isinstance(value, str):
+            raise InvalidInput(f"{where} is {value!r}; give a text.")
+        return value.strip()
+    wanted = int if isinstance(default, int) else float
+    if isinstance(value, str):
+        try:
+            return wanted(value.strip().replace("_", ""))
+        except ValueError:
+            raise InvalidInput(f"{where} is {value!r}; give a number.") from None
+    if isinstance(value, bool) or not isinstance(value, int if wanted is int else int | float):
+        raise InvalidInput(f"{where} is {value!r}; give {'a whole' if wanted is int else 'a'} number.")
+    return wanted(value)
+
+
+def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
+    choices = metadata["choices"]
+    if choices and value not in choices:
+        raise InvalidInput(f"{name} is {value!r}; choose one of {', '.join(choices)}.")
+    minimum, maximum = metadata["minimum"], metadata["maximum"]
+    # Written so that NaN, which compares as false with everything, is refused too.
+    if minimum is not None and not minimum <= value <= maximum:
+        raise InvalidInput(f"{name} is {value!r}; it must be from {minimum:,} to {maximum:,}.")

@@ -1,0 +1,197 @@
+"""The search index of one graph: words, vectors and relationships of its present state."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hivemem.domain.graph import ChangePage, Kind
+from hivemem.domain.node import Node
+from hivemem.domain.text import string_values
+from hivemem.projection.adjacency import Adjacency
+from hivemem.projection.hits import Neighbour, PassageHit, TermHit, TermScore
+from hivemem.projection.postings import Postings
+from hivemem.projection.vectors import Vectors
+from hivemem.retrieval.analyse import AnalysedQuery, DocumentTerms, document_terms
+
+_NO_TERMS = DocumentTerms(frequencies={}, length=0)
+
+
+class GraphIndex:
+    """A disposable index that follows the store page by page.
+
+    What it answers depends on the present state of the graph alone, not on the order of changes that
+    led to it; ties are broken by key. All methods may be called from any thread; one lock makes each
+    a whole.
+
+    Args:
+        dimension: Length of the vectors in the pages; 0 when there is no embedder.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._lock = threading.Lock()
+        self._applying = threading.Lock()
+        self._revision = 0
+        self._postings = Postings()
+        self._vectors = Vectors(dimension)
+        self._adjacency = Adjacency()
+        # The labels that are part of a described node's words now; nodes without labels are left out.
+        self._labels_of: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def revision(self) -> int:
+        """The graph's revision that this index shows."""
+        return self._revision
+
+    @property
+    def node_count(self) -> int:
+        """The number of described nodes; placeholders are not searchable and not counted."""
+        return len(self._postings)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held, estimated."""
+        labels = 150 * len(self._labels_of)
+        return self._postings.size_bytes + self._vectors.size_bytes + self._adjacency.size_bytes + labels
+
+    def apply(self, page: ChangePage) -> None:
+        """Bring the index from the revision before the page to that of the page.
+
+        Pages must come in the order of their revisions; one that is not newer than the index changes
+        nothing. When this raises, the index is not usable any more and must be thrown away.
+
+        Raises:
+            Corruption: A vector in the page does not fit the model.
+        """
+        with self._applying:
+            if page.revision <= self._revision:
+                return
+            # The costly part, done before searches have to wait.
+            own_terms = [
+                None if changed.node.placeholder else _terms_of_node(changed.node) for changed in page.nodes
+            ]
+            with self._lock:
+                self._apply(page, own_terms)
+                self._revision = page.revision
+
+    def search_vectors(self, vector: NDArray[np.float32], k: int) -> list[PassageHit]:
+        """The `k` nodes nearest to `vector` by their best passage; cosine, best first, ties by key."""
+        with self._lock:
+            return self._vectors.search(vector, k)
+
+    def cosine(self, vector: NDArray[np.float32], keys: Collection[str]) -> dict[str, PassageHit]:
+        """The best passage of each of `keys`; nodes without vectors are left out."""
+        with self._lock:
+            return self._vectors.cosine(vector, keys)
+
+    def search_terms(self, query: AnalysedQuery, k: int) -> list[TermHit]:
+        """The `k` nodes with the largest BM25 above 0, best first, ties by key."""
+        with self._lock:
+            return self._postings.search(query, k)
+
+    def score_terms(self, query: AnalysedQuery, keys: Collection[str]) -> dict[str, TermScore]:
+        """The exact BM25 of each of `keys`, 0.0 for a node that holds no word or does not exist."""
+        with self._lock:
+            return self._postings.scores(query, keys)
+
+    def neighbours(self, key: str, limit: int) -> list[Neighbour]:
+        """The other nodes of a node's relationships, strongest first, at most `limit`."""
+        with self._lock:
+            return self._adjacency.neighbours(key, limit)
+
+    def degree(self, key: str) -> int:
+        """The number of relationships of a node, session hyperedges not counted."""
+        with self._lock:
+            return self._adjacency.degree(key)
+
+    def top_degree(self, n: int) -> list[tuple[str, int]]:
+        """The `n` most connected keys and their degree, most first, ties by key."""
+        with self._lock:
+            return self._adjacency.top_degree(n)
+
+    def _apply(self, page: ChangePage, own_terms: list[DocumentTerms | None]) -> None:
+        relabelled: set[str] = set()
+        for removal in page.removals:
+            if removal.kind is Kind.NODE:
+                self._forget(removal.id)
+            else:
+                relabelled |= self._adjacency.remove(removal.id)
+        for edge in page.edges:
+            relabelled |= self._adjacency.put_edge(edge)
+        for hyperedge in page.hyperedges:
+            relabelled |= self._adjacency.put_hyperedge(hyperedge)
+        for changed, own in zip(page.nodes, own_terms, strict=True):
+            key = changed.node.key
+            if own is None:
+                self._forget(key)
+                continue
+            relabelled.discard(key)
+            labels = self._adjacency.labels(key)
+            self._remember_labels(key, labels)
+            self._postings.put(key, _add(own, _terms_of_labels(labels)))
+            self._vectors.put(key, changed.passages)
+        for key in relabelled:
+            self._relabel(key)
+
+    def _forget(self, key: str) -> None:
+        self._postings.remove(key)
+        self._vectors.remove(key)
+        self._labels_of.pop(key, None)
+
+    def _relabel(self, key: str) -> None:
+        """Exchange the words that a node has from its relationships."""
+        if key not in self._postings:
+            return
+        before = self._labels_of.get(key, ())
+        after = self._adjacency.labels(key)
+        if before == after:
+            return
+        whole = self._postings.terms_of(key)
+        assert whole is not None
+        own = _subtract(whole, _terms_of_labels(before))
+        self._postings.put(key, _add(own, _terms_of_labels(after)))
+        self._remember_labels(key, after)
+
+    def _remember_labels(self, key: str, labels: tuple[str, ...]) -> None:
+        if labels:
+            self._labels_of[key] = labels
+        else:
+            self._labels_of.pop(key, None)
+
+
+def _terms_of_node(node: Node) -> DocumentTerms:
+    return document_terms(node.key, node.description, node.search_text or "", *string_values(node.data))
+
+
+@functools.lru_cache(maxsize=4096)
+def _terms_of_label(label: str) -> DocumentTerms:
+    return document_terms(label)
+
+
+def _terms_of_labels(labels: Iterable[str]) -> DocumentTerms:
+    total = _NO_TERMS
+    for label in labels:
+        total = _add(total, _terms_of_label(label))
+    return total
+
+
+def _add(left: DocumentTerms, right: DocumentTerms) -> DocumentTerms:
+    if not right.length and not right.frequencies:
+        return left
+    frequencies = Counter(left.frequencies)
+    frequencies.update(right.frequencies)
+    return DocumentTerms(frequencies=frequencies, length=left.length + right.length)
+
+
+def _subtract(left: DocumentTerms, right: DocumentTerms) -> DocumentTerms:
+    rest = {
+        term: frequency - right.frequencies.get(term, 0)
+        for term, frequency in left.frequencies.items()
+        if frequency > right.frequencies.get(term, 0)
+    }
+    return DocumentTerms(frequencies=rest, length=left.length - right.length)

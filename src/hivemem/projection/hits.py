@@ -1,0 +1,61 @@
+"""What a projection returns: hits of one leg, scores of one node, neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hivemem.domain.graph import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageHit:
+    """The passage of a node that is nearest to a query vector.
+
+    `score` is the cosine, in [-1, 1]. `source` is `description` or `search_text`; `start` and `end`
+    are code-point offsets into it.
+    """
+
+    key: str
+    score: float
+    source: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermHit:
+    """A node that holds a word of the query. `score` is its BM25, above 0, comparable in one query only."""
+
+    key: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermScore:
+    """How well one node matches a query by word.
+
+    `bm25` is 0.0 when it holds no word. `ideal` is what no text can exceed for this query in this
+    graph, so `bm25 / ideal` lies in [0, 1). `held` says for each word of the query, in order, whether
+    the node holds one of its forms.
+    """
+
+    bm25: float
+    ideal: float
+    held: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """One other node of one relationship, seen from the node that was asked about.
+
+    `edge_id` is the id of an edge or hyperedge, as `kind` says. `direction` is `outgoing` when the
+    asked node stands before `key` in the relationship (source of an edge, earlier participant of a
+    hyperedge), else `incoming`. `strength` lies in (0, 1].
+    """
+
+    edge_id: str
+    kind: Kind
+    key: str
+    relationship: str
+    direction: str
+    strength: float

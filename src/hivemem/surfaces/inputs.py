@@ -1,0 +1,183 @@
+"""What callers send: one pydantic model an operation, and validation errors as JSON pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from pydantic import BaseModel, Field, ValidationError
+
+from hivemem.domain.text import storable_text
+from hivemem.errors import InvalidInput
+
+MAX_INPUT_DEPTH = 64
+"""Levels of JSON in one request; `data` itself may have 32."""
+
+_MAX_REPORTED = 5
+_TOLERATED = frozenset(("response_format", "cascade"))
+"""Sent by existing clients for other servers; ignored without a warning."""
+
+_JSON_TYPES = {
+    "string_type": "string",
+    "int_type": "integer",
+    "int_parsing": "integer",
+    "int_from_float": "integer",
+    "bool_type": "boolean",
+    "bool_parsing": "boolean",
+    "dict_type": "object",
+    "list_type": "array",
+}
+
+
+class Input(BaseModel):
+    """Base of all inputs: unknown properties are ignored, and named in a warning."""
+
+
+class RecallInput(Input):
+    """Arguments of hm_recall."""
+
+    query: str = Field(
+        description="What to look for, in plain language; a regular expression with force_regex."
+    )
+    max_results: int = Field(10, ge=1, le=50, description="Most results to return.")
+    organization_id: str | None = Field(
+        None, description="Organization whose memory is searched too; 'none' for your own memory alone."
+    )
+    session_id: str = Field("default", description="Conversation that this recall belongs to.")
+    force_regex: bool = Field(
+        False, description="Match query as a regular expression against keys, descriptions and data."
+    )
+
+
+class StoreInput(Input):
+    """Arguments of hm_store."""
+
+    key: str = Field(description="Permanent name, {type}_{name} in lower snake case: decision_jwt_auth.")
+    description: str = Field(description="The memory itself, as one or more full sentences.")
+    node_type: str | None = Field(
+        None,
+        description="One of user, person, organization, component, event, decision, concept, artifact, "
+        "project, technology, preference, fact, skill. Left out: taken from the key.",
+    )
+    data: dict[str, Any] | None = Field(None, description="Structured details; replaces the stored object.")
+    relationships: list[dict[str, Any]] | None = Field(
+        None,
+        description="Edges {to_key, relationship, from_key?, description?, data?} from this node, and "
+        "hyperedges {participant_keys: three or more, relationship, description}. relationship is a short "
+        "sentence that says why. Nodes that do not exist yet are made as placeholders.",
+    )
+    assets: list[str] | None = Field(None, description="Ids of uploaded files, or URLs.")
+    search_text: str | None = Field(None, description="Further text to find the node by; not shown.")
+    session_id: str = Field("default", description="Conversation that this memory comes from.")
+    if_exists: Literal["update", "keep", "error"] = Field(
+        "update", description="What to do when the key exists: change it, leave it, or refuse."
+    )
+
+
+class OverviewInput(Input):
+    """Arguments of hm_get_overview."""
+
+    organization_id: str | None = Field(
+        None, description="Read this organization's graph instead; 'none' for your own."
+    )
+
+
+class NodesInput(Input):
+    """Arguments of hm_get_nodes."""
+
+    keys: list[str] = Field(min_length=1, description="Keys to read; ask for one to get its whole text.")
+    include_relationships: bool = Field(True, description="Also return edges and hyperedges.")
+    include_duplicates: bool = Field(True, description="Also return nodes stored under the same key.")
+    relationship_detail: Literal["summary", "full"] = Field(
+        "summary", description="summary lists at most five participants of a hyperedge."
+    )
+    participant_limit: int = Field(20, ge=0, le=100, description="Participants listed of a hyperedge.")
+    include_enrichment_history: bool = Field(False, description="Also return earlier versions.")
+    include_session_relationships: bool = Field(
+        False, description="Also return the hyperedges that group the nodes of a conversation."
+    )
+    organization_id: str | None = Field(
+        None, description="Read this organization's graph instead; 'none' for your own."
+    )
+
+
+InputT = TypeVar("InputT", bound=Input)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[InputT]):
+    """A valid input, and the names of the properties that nobody read."""
+
+    value: InputT
+    unknown: tuple[str, ...]
+
+
+def parse_input(
+    model: type[InputT], arguments: Mapping[str, object], *, strict: bool = True
+) -> Parsed[InputT]:
+    """Read the arguments of an operation; an explicit null counts as not given.
+
+    Args:
+        model: What is expected.
+        arguments: A JSON object as parsed.
+        strict: Refuse "5" for a number. False for query strings, which carry text only.
+
+    Raises:
+        InvalidInput: A property is missing, mistyped, out of range, nested too deeply or not storable.
+            The message begins with its JSON pointer, such as `/max_results`.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    _require_storable(given, "", 1)
+    unknown = tuple(sorted(set(given) - set(model.model_fields) - _TOLERATED))
+    try:
+        return Parsed(model.model_validate(given, strict=strict), unknown)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        sentences = [_sentence(cast("Mapping[str, Any]", item)) for item in details[:_MAX_REPORTED]]
+        raise InvalidInput(" ".join(sentences)) from error
+
+
+def pointer(location: tuple[str | int, ...]) -> str:
+    """The JSON pointer (RFC 6901) of a location.
+
+    Example:
+        >>> pointer(("relationships", 0, "a/b"))
+        '/relationships/0/a~1b'
+    """
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
+
+
+def _sentence(item: Mapping[str, Any]) -> str:
+    where = pointer(tuple(item["loc"]))
+    kind, context = str(item["type"]), cast("Mapping[str, Any]", item.get("ctx") or {})
+    if kind == "missing":
+        return f"{where} is required."
+    if kind in _JSON_TYPES:
+        return f'{where} is not of type "{_JSON_TYPES[kind]}".'
+    if kind == "greater_than_equal":
+        return f"{where} must be at least {context['ge']}."
+    if kind == "less_than_equal":
+        return f"{where} must be at most {context['le']}."
+    if kind == "too_short":
+        return f"{where} must have at least {context['min_length']} item."
+    if kind == "literal_error":
+        return f"{where} must be {context['expected']}."
+    return f"{where}: {item['msg']}."
+
+
+def _require_storable(value: object, where: str, depth: int) -> None:
+    if isinstance(value, str):
+        storable_text(value, where or "/")
+        return
+    if not isinstance(value, dict | list):
+        return
+    if depth > MAX_INPUT_DEPTH:
+        raise InvalidInput(f"{where[:100]} is nested deeper than {MAX_INPUT_DEPTH} levels; flatten it.")
+    if isinstance(value, list):
+        for position, item in enumerate(cast("list[object]", value)):
+            _require_storable(item, f"{where}/{position}", depth + 1)
+        return
+    for name, item in cast("dict[str, object]", value).items():
+        storable_text(name, f"{where or '/'} (a property name)")
+        _require_storable(item, f"{where}/{name}", depth + 1)

@@ -1,0 +1,72 @@
+"""`/mcp`: stateless Streamable HTTP for full MCP hosts and for plain JSON-RPC callers.
+
+Plain callers send one `tools/call` with a content type and a credential, and nothing else. The SDK insists on
+an `Accept` header; this endpoint supplies it. Answers are JSON unless the caller takes event streams only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from hivemem.domain.access import Principal
+from hivemem.surfaces.envelope import HttpRefusal
+from hivemem.surfaces.mcp.server import Context, build_server
+from hivemem.surfaces.rest.credentials import authenticated
+from hivemem.surfaces.services import Services
+
+_PRINCIPAL = "hivemem.principal"
+_BOTH = b"application/json, text/event-stream"
+
+
+class McpEndpoint:
+    """ASGI endpoint of the MCP server; `running()` must be entered around its use, once."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        server = build_server(services, _principal_of)
+        limit = services.settings.max_body_bytes
+        self._json = StreamableHTTPSessionManager(
+            server, stateless=True, json_response=True, max_request_body_size=limit
+        )
+        self._stream = StreamableHTTPSessionManager(
+            server, stateless=True, json_response=False, max_request_body_size=limit
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Run the SDK's session managers."""
+        async with self._json.run(), self._stream.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        if scope["method"] != "POST":
+            raise HttpRefusal(
+                405,
+                "method_not_allowed",
+                "/mcp answers POST; this server is stateless and keeps no stream open.",
+                {"Allow": "POST"},
+            )
+        scope[_PRINCIPAL] = await authenticated(self._services, Request(scope))
+        accept = [value for name, value in scope["headers"] if name == b"accept"]
+        manager = self._stream if _takes_streams_only(b",".join(accept)) else self._json
+        headers = [(name, value) for name, value in scope["headers"] if name != b"accept"]
+        scope = {**scope, "headers": [*headers, (b"accept", _BOTH)]}
+        await manager.handle_request(scope, receive, send)
+
+
+def _takes_streams_only(accept: bytes) -> bool:
+    types = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
+    return types in ({b"text/event-stream"}, {b"text/*"})
+
+
+async def _principal_of(context: Context) -> Principal:
+    request = context.request
+    assert isinstance(request, Request)
+    principal: Principal = request.scope[_PRINCIPAL]
+    return principal

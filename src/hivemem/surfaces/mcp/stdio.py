@@ -1,0 +1,47 @@
+"""MCP over standard input and output, for one local agent.
+
+Standard output carries protocol messages and nothing else: it is taken over before anything that could print
+is loaded, and is UTF-8 whatever the locale says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+from mcp.server.stdio import stdio_server
+
+from hivemem.domain.access import Principal
+from hivemem.surfaces.mcp.server import Context, build_server
+from hivemem.surfaces.services import Services
+
+_PARENT_POLL_SECONDS = 1.0
+
+
+async def serve_stdio(open_services: Callable[[], Awaitable[Services]]) -> None:
+    """Serve until standard input ends, or until the program that started this one is gone."""
+    parent = os.getppid()
+    async with stdio_server() as (reading, writing):
+        services = await open_services()
+        watch = asyncio.create_task(_exit_when_orphaned(parent, services))
+        try:
+            principal = await services.access.local_principal()
+
+            async def local(_: Context) -> Principal:
+                return principal
+
+            server = build_server(services, local)
+            await server.run(reading, writing, server.create_initialization_options())
+        finally:
+            watch.cancel()
+            await services.close()
+
+
+async def _exit_when_orphaned(parent: int, services: Services) -> None:
+    """End the process when its parent died without closing our input, as a killed host does."""
+    while os.getppid() == parent:
+        await asyncio.sleep(_PARENT_POLL_SECONDS)
+    await services.close()
+    # A thread blocks in a read of standard input that nothing can interrupt.
+    os._exit(0)

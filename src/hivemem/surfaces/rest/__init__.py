@@ -1,0 +1,1 @@
+"""REST over HTTP, and the one ASGI application."""

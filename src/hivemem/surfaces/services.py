@@ -1,0 +1,39 @@
+"""What the surfaces need from the composition root."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hivemem.models.executor import ModelExecutor
+from hivemem.ports.store import Store
+from hivemem.service.access import Access
+from hivemem.service.nodes import Nodes
+from hivemem.service.overview import Overview
+from hivemem.service.recall import Recall
+from hivemem.service.remember import Remember
+from hivemem.settings import Settings
+
+
+class Services(Protocol):
+    """The use cases over one open database; `hivemem.app.open_services` makes one."""
+
+    @property
+    def settings(self) -> Settings: ...  # noqa: D102
+    @property
+    def store(self) -> Store: ...  # noqa: D102
+    @property
+    def executor(self) -> ModelExecutor: ...  # noqa: D102
+    @property
+    def remember(self) -> Remember: ...  # noqa: D102
+    @property
+    def recall(self) -> Recall: ...  # noqa: D102
+    @property
+    def overview(self) -> Overview: ...  # noqa: D102
+    @property
+    def nodes(self) -> Nodes: ...  # noqa: D102
+    @property
+    def access(self) -> Access: ...  # noqa: D102
+
+    async def close(self) -> None:
+        """Finish running writes and release files, threads and models."""
+        ...

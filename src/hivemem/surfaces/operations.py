@@ -179,8 +179,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         name="hm_recall",
         summary="Search the memory before you answer: by meaning, by word and along relationships. Returns "
-        "the relevant memories, best first, with their strongest relationships; an empty list when nothing is "
-        "relevant. Long texts come shortened: hm_get_nodes returns the whole record.",
+        "the relevant memories, best first, with their strongest relationships; an empty list when nothing "
+        "is relevant. Long texts come shortened: hm_get_nodes returns the whole record.",
         input=RecallInput,
         output=RecallAnswer,
         access=Access.READ,

@@ -44,7 +44,7 @@ def recall_answer(result: RecallResult, budget: int) -> JsonObject:
     if omitted:
         answer["results_omitted"] = omitted
         warnings.append(
-            f"{omitted} of {len(items)} results were left out to keep the answer short; ask a narrower question"
+            f"{omitted} of {len(items)} results were left out to keep the answer short; ask more narrowly"
         )
     return _with_warnings(answer, warnings)
 
@@ -131,7 +131,7 @@ def nodes_answer(
     A node that is asked for alone comes with its whole text, and as many relationships as fit into
     `budget`. Several nodes share `budget`; what does not fit is cut or left out, and named in `truncated`.
     """
-    entries = [
+    entries: list[Item] = [
         {"key": key, "entry": _node_entry(detail, request, include_duplicates)}
         for key, detail in result.found.items()
     ]
@@ -144,8 +144,8 @@ def nodes_answer(
 
     if alone:
         # The text itself was accepted under a limit, so it can be returned; the lists were not.
-        whole = [{"key": item["key"], "entry": _fit_lists(item["entry"], room)} for item in entries]
-        kept, left_out = whole, 0
+        kept = [{"key": item["key"], "entry": _fit_lists(item["entry"], room)} for item in entries]
+        left_out = 0
     else:
         # Keys that may have to be named as left out take room as well.
         names = sum(json_size(item["key"]) + 1 for item in entries)
@@ -156,11 +156,8 @@ def nodes_answer(
         "missing": list(result.missing),
         "count": len(result.found),
     }
-    shortened = [
-        after["key"]
-        for before, after in zip(entries, kept, strict=False)
-        if before["entry"] != after["entry"]
-    ]
+    pairs = zip(entries, kept, strict=False)
+    shortened = [after["key"] for before, after in pairs if before["entry"] != after["entry"]]
     warnings: list[str] = []
     if shortened or left_out:
         omitted = [item["key"] for item in entries[len(kept) :]]

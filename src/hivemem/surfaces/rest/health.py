@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from hivemem.errors import HivememError
 from hivemem.surfaces.services import Services
 
@@ -19,11 +21,13 @@ def models_loading(services: Services) -> bool:
 async def health(services: Services) -> dict[str, object]:
     """Status `ok` or `degraded`, and a text for each part: what is wrong and how to mend it."""
     executor = services.executor
-    checks = {"runtime": "ok", "graph_writes": "enabled"}
+    folder = services.settings.data_dir
+    writable = os.access(folder, os.W_OK)
+    checks = {"runtime": "ok", "graph_writes": "enabled" if writable else f"{folder} is not writable"}
     try:
-        await services.access.local_principal()
+        await services.store.users()
     except HivememError as error:
-        checks["graph_writes"] = error.message
+        checks["runtime"] = error.message
     checks["embedder"] = _model_check(executor.embedder, executor.embedder_problem, off=False)
     reranker_off = services.settings.reranker == "none"
     checks["reranker"] = _model_check(executor.reranker, executor.reranker_problem, off=reranker_off)

@@ -30,10 +30,12 @@ _REFUSALS = {
 @cache
 def openapi_document() -> dict[str, Any]:
     """The document; built once."""
-    models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
-    for operation in OPERATIONS:
-        models += [(operation.input, "validation"), (operation.output, "serialization")]
-    models += [(model, "serialization") for model in (ErrorAnswer, HealthAnswer, ReadyAnswer)]
+    outputs: list[type[BaseModel]] = [operation.output for operation in OPERATIONS]
+    outputs += [ErrorAnswer, HealthAnswer, ReadyAnswer]
+    models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
+        *((operation.input, "validation") for operation in OPERATIONS),
+        *((output, "serialization") for output in outputs),
+    ]
     _, definitions = models_json_schema(models, ref_template=_REFERENCE)
     paths: dict[str, Any] = {
         "/health": {"get": _plain("Whether the server answers.", "HealthAnswer", ("500",), secured=False)},

@@ -57,8 +57,7 @@ class PassageEmbedding:
         """
         embedder = self._executor.embedder
         if embedder is None:
-            reason = self._executor.embedder_problem or "no embedding model is configured"
-            raise Unavailable(f"cannot embed: {reason}.")
+            raise Unavailable(self._executor.embedder_problem or "no embedding model is configured")
 
         def cut_all() -> list[CutText]:
             return [CutText(text=text, passages=_passages(embedder, text)) for text in texts]
@@ -74,17 +73,18 @@ class PassageEmbedding:
             patient: Wait and try again for a while when the queue is full, as an import does.
 
         Raises:
-            Unavailable: There is no embedder, it failed, or (`Overloaded`) its queue is full.
+            Unavailable: There is no embedder, it was exchanged, or (`Overloaded`) its queue is full.
+            HivememError: The model failed on one of the texts.
         """
-        flat = [passage for text in texts for passage in text.passages]
-        # Texts of like length share a batch, so that little of it is padding.
-        order = sorted(range(len(flat)), key=lambda at: len(flat[at][1]))
-        vectors: list[bytes] = [b""] * len(flat)
-        for start in range(0, len(order), _SLICE_TEXTS):
-            places = order[start : start + _SLICE_TEXTS]
-            matrix = await self._embed_slice([flat[place][1] for place in places], patient)
-            for place, vector in zip(places, matrix, strict=True):
-                vectors[place] = vector.astype("<f4", copy=False).tobytes()
+        embedder = self._executor.embedder
+        flat = [passage for text in texts for _, passage, _ in text.passages]
+        vectors: list[bytes] = []
+        for start in range(0, len(flat), _SLICE_TEXTS):
+            if self._executor.embedder is not embedder:
+                raise Unavailable("the embedding model was changed meanwhile; embed again.")
+            matrix = await self._embed_slice(flat[start : start + _SLICE_TEXTS], patient)
+            vectors.extend(vector.astype("<f4", copy=False).tobytes() for vector in matrix)
+        model_id = "none" if embedder is None else embedder.model_id
         embedded: dict[NodeText, NodeVectors] = {}
         position = 0
         for text in texts:
@@ -94,10 +94,11 @@ class PassageEmbedding:
                     Passage(source=source, start=span.start, end=span.end, vector=vectors[position])
                 )
                 position += 1
-            embedded[text.text] = NodeVectors(model_id=self.model_id, passages=tuple(passages))
+            embedded[text.text] = NodeVectors(model_id=model_id, passages=tuple(passages))
         return embedded
 
     async def _embed_slice(self, texts: Sequence[str], patient: bool) -> NDArray[np.float32]:
+        # The executor takes its embedder before it first waits, so a slice has one model throughout.
         for _ in range(_OVERLOADED_TRIES if patient else 0):
             try:
                 return await self._executor.embed_passages(texts)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from hivemem.domain.graph import GraphId, NodeVectors
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.writing import NodeText
+from hivemem.errors import HivememError, Unavailable
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import GraphStore
 from hivemem.service.passages import PassageEmbedding
 
 _PAGE_NODES = 64
 _MAX_TRIES = 3
-"""A node that others keep changing, or that has no passage, is left alone after so many rounds."""
+"""A node that others keep changing, or that the model fails on, is left alone after so many rounds."""
 
 
 class Reembed:
@@ -40,7 +41,7 @@ class Reembed:
             How many nodes got vectors.
 
         Raises:
-            Unavailable: There is no embedder, it failed, or its queue stayed full. What was done
+            Unavailable: There is no embedder, it does not answer, or its queue stayed full. What was done
                 stays done; run it again.
         """
         model_id = self._embedding.model_id
@@ -62,8 +63,16 @@ class Reembed:
 
     async def _embed_page(self, graph_id: GraphId, nodes: Sequence[Node]) -> int:
         texts = {node.key: NodeText.of(node) for node in nodes}
-        cut = await self._embedding.cut(list(dict.fromkeys(texts.values())))
-        vectors = await self._embedding.embed(cut, patient=True)
+        try:
+            cut = await self._embedding.cut(list(dict.fromkeys(texts.values())))
+            vectors = await self._embedding.embed(cut, patient=True)
+        except Unavailable:
+            raise
+        except HivememError:
+            # The model fails on one of the texts: it stays pending, the others get their vectors.
+            if len(nodes) == 1:
+                return 0
+            return sum([await self._embed_page(graph_id, [node]) for node in nodes])
         done = 0
         for node in nodes:
             found = vectors[texts[node.key]]

@@ -248,7 +248,14 @@ class Remember:
             now = [one for one in cut if patient or not self._is_deferred(len(one.passages))]
             embedded.vectors.update(await self._embedding.embed(now, patient=patient))
             reason = "the text is long, so it is embedded in the background"
+        except Unavailable as error:
+            reason = error.message
         except HivememError as error:
+            if len(texts) > 1:
+                # The model fails on one of them: the others shall have their vectors.
+                for text in texts:
+                    await self._embed([text], embedded, patient=patient)
+                return
             reason = error.message
         for text in texts:
             if text not in embedded.vectors:

@@ -1,0 +1,105 @@
+"""Connections to a database file, and SQLite's errors as ours."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+
+from hivemem.errors import Corruption, InvalidInput, Unavailable
+
+_OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING, JSON functions built in
+_CACHE_KIBIBYTES = 16 * 1024
+_WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+_BROKEN = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+
+
+def create_file(path: Path) -> None:
+    """Make an empty database file, and its folder, that only their owner can read; keep an existing one.
+
+    Raises:
+        Unavailable: The folder or file cannot be made.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        oldest = ".".join(map(str, _OLDEST_SQLITE))
+        raise Unavailable(f"SQLite {sqlite3.sqlite_version} is too old; install {oldest} or newer.")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite gives the -wal and -shm files the mode of the database file.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise Unavailable(f"cannot open the database {path}: {error}; check path and rights.") from error
+
+
+def connect(path: Path, busy_timeout_seconds: float, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection in autocommit mode: transactions begin and end where the code says so.
+
+    It may move between threads, but only one may use it at a time.
+
+    Raises:
+        Unavailable: The file cannot be opened.
+    """
+    with our_errors(path):
+        connection = sqlite3.connect(
+            path,
+            timeout=busy_timeout_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        connection.execute("PRAGMA foreign_keys = ON")
+        # In WAL mode FULL adds one fsync to each commit: a write that returned survives a power cut.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        return connection
+
+
+@contextlib.contextmanager
+def our_errors(path: Path) -> Generator[None, None, None]:
+    """Raise SQLite's errors as hivemem's.
+
+    Raises:
+        Unavailable: Locked by another process for too long, disk full, or the file is out of reach.
+        Corruption: The file is damaged, or no SQLite database.
+        InvalidInput: A text argument holds a lone surrogate, which UTF-8 cannot encode.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{error.object!r} holds a lone surrogate; send well-formed text.") from error
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether somebody else holds the lock that was asked for."""
+    return _primary_code(error) in _BUSY
+
+
+def translated(error: sqlite3.Error, path: Path) -> Exception:
+    """The error of ours that says what `error` says, or `error` itself when it is a mistake in our code."""
+    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return error
+    code = _primary_code(error)
+    if code in _BUSY:
+        return Unavailable(f"the database {path} is busy with another process's write; try again.")
+    # Without a code the driver itself failed: it could not decode a text.
+    if code in _BROKEN or code is None:
+        return Corruption(
+            f"the database {path} is damaged or no SQLite database ({error}); "
+            "restore a backup, or salvage it with `sqlite3 FILE .recover`."
+        )
+    return Unavailable(f"the database {path} cannot be used now: {error}; check disk space and rights.")
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    # The low byte of an extended result code is the primary one.
+    return None if code is None else code & 0xFF

@@ -1,0 +1,90 @@
+-- name: nodes
+SELECT key, node_type, description, data, search_text, assets, enrichment_status,
+       write_version, revision, created_at, updated_at
+FROM nodes
+WHERE graph_id = :graph_id AND key IN (SELECT value FROM json_each(:keys))
+
+-- name: scan
+SELECT key, node_type, description, data, search_text, assets, enrichment_status,
+       write_version, revision, created_at, updated_at
+FROM nodes
+WHERE graph_id = :graph_id AND key > :after
+ORDER BY key
+LIMIT :limit
+
+-- name: write_versions
+SELECT key, write_version
+FROM nodes
+WHERE graph_id = :graph_id AND key IN (SELECT value FROM json_each(:keys))
+
+-- name: counts
+SELECT node_type, count(*)
+FROM nodes
+WHERE graph_id = :graph_id
+GROUP BY node_type
+
+-- name: put_node
+-- The vectors that a node has stay with it, unless :replaces_vectors.
+INSERT INTO nodes (
+    graph_id, key, node_type, description, data, search_text, assets, enrichment_status,
+    vector_model, write_version, revision, created_at, updated_at
+)
+VALUES (
+    :graph_id, :key, :node_type, :description, :data, :search_text, :assets, :enrichment_status,
+    :vector_model, :write_version, :revision, :created_at, :updated_at
+)
+ON CONFLICT (graph_id, key) DO UPDATE SET
+    node_type = excluded.node_type,
+    description = excluded.description,
+    data = excluded.data,
+    search_text = excluded.search_text,
+    assets = excluded.assets,
+    enrichment_status = excluded.enrichment_status,
+    vector_model = CASE WHEN :replaces_vectors THEN excluded.vector_model ELSE vector_model END,
+    write_version = excluded.write_version,
+    revision = excluded.revision,
+    created_at = excluded.created_at,
+    updated_at = excluded.updated_at
+
+-- name: delete_node
+-- Takes vectors and session touches along.
+DELETE FROM nodes
+WHERE graph_id = :graph_id AND key = :key
+
+-- name: put_vector
+INSERT INTO node_vectors (graph_id, node_key, ordinal, model_id, source, text_start, text_end, vector)
+VALUES (:graph_id, :node_key, :ordinal, :model_id, :source, :text_start, :text_end, :vector)
+
+-- name: drop_vectors
+DELETE FROM node_vectors
+WHERE graph_id = :graph_id AND node_key = :node_key
+
+-- name: mark_vectors
+UPDATE nodes
+SET vector_model = :vector_model, enrichment_status = :enrichment_status, revision = :revision
+WHERE graph_id = :graph_id AND key = :key
+
+-- name: without_vectors
+-- Three ranges of nodes_by_vector_model; all but the first are empty unless the model was changed.
+SELECT key, node_type, description, data, search_text, assets, enrichment_status,
+       write_version, revision, created_at, updated_at
+FROM nodes
+WHERE graph_id = :graph_id AND key IN (
+    SELECT key FROM nodes
+    WHERE graph_id = :graph_id AND vector_model IS NULL AND enrichment_status <> 'placeholder'
+    UNION ALL
+    SELECT key FROM nodes
+    WHERE graph_id = :graph_id AND vector_model < :model_id AND enrichment_status <> 'placeholder'
+    UNION ALL
+    SELECT key FROM nodes
+    WHERE graph_id = :graph_id AND vector_model > :model_id AND enrichment_status <> 'placeholder'
+    ORDER BY key
+    LIMIT :limit
+)
+ORDER BY key
+
+-- name: vector_models
+SELECT vector_model, count(*)
+FROM nodes
+WHERE graph_id = :graph_id AND vector_model IS NOT NULL
+GROUP BY vector_model

@@ -1,0 +1,79 @@
+"""A small pool of threads with a read-only connection each, so that reading never blocks the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from hivemem.errors import Corruption, InvalidInput, Unavailable
+from hivemem.storage.sqlite.connection import connect, our_errors
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Readers:
+    """Runs reads, each in one read transaction: it sees one state of the database."""
+
+    def __init__(self, path: Path, *, threads: int, busy_timeout_seconds: float) -> None:
+        self._path = path
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="hivemem-sqlite-reader")
+        self._closed = False
+
+    async def run(
+        self,
+        read: Callable[Concatenate[sqlite3.Connection, _P], _R],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _R:
+        """The result of `read(connection, ...)`.
+
+        Raises:
+            Unavailable: Closed, or the file is busy or out of reach.
+            Corruption: The file, or a row that was read, is damaged.
+        """
+        if self._closed:
+            raise Unavailable("the store is closed; open it again.")
+
+        def work() -> _R:
+            return self._read(lambda connection: read(connection, *args, **kwargs))
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    async def close(self) -> None:
+        """Finish running reads and close the connections."""
+        self._closed = True
+        await asyncio.to_thread(self._executor.shutdown)
+        while self._connections:
+            self._connections.pop().close()
+
+    def _read(self, read: Callable[[sqlite3.Connection], _R]) -> _R:
+        with our_errors(self._path):
+            connection = self._connection()
+            connection.execute("BEGIN")
+            try:
+                return read(connection)
+            except UnicodeEncodeError:
+                raise
+            except (InvalidInput, ValueError, KeyError, TypeError) as error:
+                # Values were checked before they were stored: a row that breaks a rule was damaged.
+                raise Corruption(f"the database {self._path} holds a damaged row: {error}") from error
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = connect(self._path, self._busy_timeout_seconds, read_only=True)
+            self._local.connection = connection
+            self._connections.append(connection)
+        return connection

@@ -1,0 +1,202 @@
+-- The present schema. A new database is made from this file, an older one by migrations/;
+-- a test holds that both ways end in the same place.
+--
+-- * Every table of a graph has graph_id as the first column of its primary key, and every statement
+--   names it: no statement can reach into another graph.
+-- * Times are microseconds since 1970-01-01 UTC. data, meta and assets are JSON text.
+-- * `revision` is the graph's change counter at the last change of the row: the changes since a
+--   revision are read from the *_by_revision indexes, removals from tombstones.
+
+-- Who may use which graph -----------------------------------------------------------------------
+
+CREATE TABLE users (
+    user_id    TEXT    NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE graphs (
+    graph_id   TEXT    NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    kind       TEXT    NOT NULL,
+    owner_id   TEXT    NOT NULL REFERENCES users,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX graphs_by_owner ON graphs (owner_id, created_at);
+
+-- hash: SHA-256 of the whole key, in hexadecimal. The key itself is nowhere.
+CREATE TABLE api_keys (
+    key_id     TEXT    NOT NULL PRIMARY KEY,
+    hash       TEXT    NOT NULL UNIQUE,
+    name       TEXT    NOT NULL,
+    user_id    TEXT    NOT NULL REFERENCES users,
+    graph_id   TEXT    NOT NULL REFERENCES graphs,
+    scope      TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) STRICT;
+
+-- A graph ---------------------------------------------------------------------------------------
+
+-- Counters of a graph, apart from `graphs`: they change with every write, and every recall reads
+-- the revision, so that the row stays small.
+CREATE TABLE graph_counters (
+    graph_id      TEXT    NOT NULL PRIMARY KEY,
+    revision      INTEGER NOT NULL,
+    last_event_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- vector_model: the model of the node's vectors, NULL when it has none. All vectors of a node are of
+-- one model; the column finds the nodes that lack vectors without looking at every node.
+CREATE TABLE nodes (
+    graph_id          TEXT    NOT NULL,
+    key               TEXT    NOT NULL,
+    node_type         TEXT    NOT NULL,
+    description       TEXT    NOT NULL,
+    data              TEXT    NOT NULL,
+    search_text       TEXT,
+    assets            TEXT    NOT NULL,
+    enrichment_status TEXT    NOT NULL,
+    vector_model      TEXT,
+    write_version     INTEGER NOT NULL,
+    revision          INTEGER NOT NULL,
+    created_at        INTEGER NOT NULL,
+    updated_at        INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, key)
+) STRICT;
+
+CREATE INDEX nodes_by_revision ON nodes (graph_id, revision, key);
+CREATE INDEX nodes_by_type ON nodes (graph_id, node_type);
+CREATE INDEX nodes_by_vector_model ON nodes (graph_id, vector_model, enrichment_status, key);
+
+-- vector: little-endian float32. ordinal: position in reading order, from 0.
+-- text_start and text_end: code-point offsets into the field that `source` names.
+CREATE TABLE node_vectors (
+    graph_id   TEXT    NOT NULL,
+    node_key   TEXT    NOT NULL,
+    ordinal    INTEGER NOT NULL,
+    model_id   TEXT    NOT NULL,
+    source     TEXT    NOT NULL,
+    text_start INTEGER NOT NULL,
+    text_end   INTEGER NOT NULL,
+    vector     BLOB    NOT NULL,
+    PRIMARY KEY (graph_id, node_key, ordinal),
+    FOREIGN KEY (graph_id, node_key) REFERENCES nodes (graph_id, key) ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE edges (
+    graph_id      TEXT    NOT NULL,
+    edge_id       TEXT    NOT NULL,
+    from_key      TEXT    NOT NULL,
+    to_key        TEXT    NOT NULL,
+    relationship  TEXT    NOT NULL,
+    description   TEXT,
+    data          TEXT    NOT NULL,
+    write_version INTEGER NOT NULL,
+    revision      INTEGER NOT NULL,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, edge_id),
+    FOREIGN KEY (graph_id, from_key) REFERENCES nodes (graph_id, key),
+    FOREIGN KEY (graph_id, to_key) REFERENCES nodes (graph_id, key)
+) STRICT;
+
+CREATE UNIQUE INDEX edges_by_identity ON edges (graph_id, from_key, to_key, relationship);
+CREATE INDEX edges_by_revision ON edges (graph_id, revision, edge_id);
+CREATE INDEX edges_by_source ON edges (graph_id, from_key, created_at, edge_id);
+CREATE INDEX edges_by_target ON edges (graph_id, to_key, created_at, edge_id);
+
+-- identity: SHA-256 of label and participants, hexadecimal. Not unique: two hyperedges can become the same when
+-- a node of one of them is forgotten.
+CREATE TABLE hyperedges (
+    graph_id      TEXT    NOT NULL,
+    hyperedge_id  TEXT    NOT NULL,
+    identity      TEXT    NOT NULL,
+    relationship  TEXT    NOT NULL,
+    description   TEXT,
+    data          TEXT    NOT NULL,
+    write_version INTEGER NOT NULL,
+    revision      INTEGER NOT NULL,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, hyperedge_id)
+) STRICT;
+
+CREATE INDEX hyperedges_by_identity ON hyperedges (graph_id, identity);
+CREATE INDEX hyperedges_by_revision ON hyperedges (graph_id, revision, hyperedge_id);
+
+CREATE TABLE hyperedge_participants (
+    graph_id     TEXT    NOT NULL,
+    hyperedge_id TEXT    NOT NULL,
+    node_key     TEXT    NOT NULL,
+    ordinal      INTEGER NOT NULL,
+    role         TEXT    NOT NULL,
+    PRIMARY KEY (graph_id, hyperedge_id, node_key),
+    FOREIGN KEY (graph_id, hyperedge_id) REFERENCES hyperedges ON DELETE CASCADE,
+    FOREIGN KEY (graph_id, node_key) REFERENCES nodes (graph_id, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX hyperedge_participants_by_node ON hyperedge_participants (graph_id, node_key, hyperedge_id);
+
+-- The state that a thing had at the end of a revision, as JSON; NULL when it was removed.
+CREATE TABLE versions (
+    graph_id    TEXT    NOT NULL,
+    kind        TEXT    NOT NULL,
+    id          TEXT    NOT NULL,
+    revision    INTEGER NOT NULL,
+    recorded_at INTEGER NOT NULL,
+    state       TEXT,
+    PRIMARY KEY (graph_id, kind, id, revision)
+) STRICT;
+
+CREATE TABLE tombstones (
+    graph_id TEXT    NOT NULL,
+    kind     TEXT    NOT NULL,
+    id       TEXT    NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, kind, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tombstones_by_revision ON tombstones (graph_id, revision, kind, id);
+
+-- Conversations and the diary -------------------------------------------------------------------
+
+CREATE TABLE timeline (
+    graph_id TEXT    NOT NULL,
+    event_id INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    summary  TEXT    NOT NULL,
+    source   TEXT    NOT NULL,
+    tool     TEXT,
+    node_key TEXT,
+    meta     TEXT    NOT NULL,
+    PRIMARY KEY (graph_id, event_id)
+) STRICT;
+
+CREATE INDEX timeline_by_time ON timeline (graph_id, at, event_id);
+CREATE INDEX timeline_by_node ON timeline (graph_id, node_key, at, event_id) WHERE node_key IS NOT NULL;
+
+CREATE TABLE sessions (
+    graph_id      TEXT    NOT NULL,
+    session_id    TEXT    NOT NULL,
+    tool_calls    INTEGER NOT NULL,
+    first_call_at INTEGER NOT NULL,
+    last_call_at  INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, session_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session_nodes (
+    graph_id         TEXT    NOT NULL,
+    session_id       TEXT    NOT NULL,
+    node_key         TEXT    NOT NULL,
+    touch_count      INTEGER NOT NULL,
+    first_touched_at INTEGER NOT NULL,
+    last_touched_at  INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, session_id, node_key),
+    FOREIGN KEY (graph_id, session_id) REFERENCES sessions,
+    FOREIGN KEY (graph_id, node_key) REFERENCES nodes (graph_id, key) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX session_nodes_by_node ON session_nodes (graph_id, node_key);
+CREATE INDEX session_nodes_by_time ON session_nodes (graph_id, session_id, last_touched_at);

@@ -1,0 +1,100 @@
+"""Conversations and the diary of a graph."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from hivemem.domain.graph import GraphId, SessionTouch, TimelineEntry, TimelineEvent
+from hivemem.storage.sqlite.statements import named_statements
+from hivemem.storage.states import from_json, to_json
+from hivemem.storage.times import from_microseconds, to_microseconds
+
+_SQL = named_statements("sessions.sql")
+_BEGINNING_OF_TIME = -(2**63)
+_END_OF_TIME = 2**63 - 1
+
+
+def touch(
+    connection: sqlite3.Connection, graph_id: GraphId, session_id: str, keys: Collection[str], at: datetime
+) -> None:
+    """Record that a conversation touched the nodes that exist among `keys`."""
+    own = {"graph_id": graph_id, "session_id": session_id, "at": to_microseconds(at)}
+    connection.execute(_SQL["count_call"], own)
+    connection.execute(_SQL["touch_nodes"], {**own, "keys": json.dumps([*keys])})
+
+
+def touched(
+    connection: sqlite3.Connection, graph_id: GraphId, session_id: str, limit: int
+) -> list[SessionTouch]:
+    """The nodes of a conversation, last touched first."""
+    arguments = {"graph_id": graph_id, "session_id": session_id, "limit": max(0, limit)}
+    return [
+        SessionTouch(
+            key=key,
+            touch_count=count,
+            first_touched_at=from_microseconds(first),
+            last_touched_at=from_microseconds(last),
+        )
+        for key, count, first, last in connection.execute(_SQL["touched"], arguments)
+    ]
+
+
+def add_events(connection: sqlite3.Connection, graph_id: GraphId, entries: Sequence[TimelineEntry]) -> None:
+    """Write lines into the diary, each with the graph's next number."""
+    for entry in entries:
+        # fetchall, because a RETURNING statement that was not read to its end blocks the commit.
+        ((event_id,),) = connection.execute(_SQL["next_event_id"], {"graph_id": graph_id}).fetchall()
+        connection.execute(
+            _SQL["add_event"],
+            {
+                "graph_id": graph_id,
+                "event_id": event_id,
+                "at": to_microseconds(entry.at),
+                "summary": entry.summary,
+                "source": entry.source,
+                "tool": entry.tool,
+                "node_key": entry.node_key,
+                "meta": to_json(entry.meta),
+            },
+        )
+
+
+def timeline(
+    connection: sqlite3.Connection,
+    graph_id: GraphId,
+    start: datetime | None,
+    end: datetime | None,
+    node_key: str | None,
+    limit: int,
+) -> list[TimelineEvent]:
+    """Lines of the diary with `start <= at < end`, newest first."""
+    statement = _SQL["timeline"] if node_key is None else _SQL["timeline_of_node"]
+    arguments = {
+        "graph_id": graph_id,
+        "start": _BEGINNING_OF_TIME if start is None else to_microseconds(start),
+        "end": _END_OF_TIME if end is None else to_microseconds(end),
+        "node_key": node_key,
+        "limit": max(0, limit),
+    }
+    return [
+        TimelineEvent(
+            id=event_id,
+            entry=TimelineEntry(
+                at=from_microseconds(at),
+                summary=summary,
+                source=source,
+                tool=tool,
+                node_key=key,
+                meta=from_json(meta),
+            ),
+        )
+        for event_id, at, summary, source, tool, key, meta in connection.execute(statement, arguments)
+    ]
+
+
+def forget_events(connection: sqlite3.Connection, graph_id: GraphId, node_key: str) -> None:
+    """Remove the lines that name a node."""
+    connection.execute(_SQL["forget_events"], {"graph_id": graph_id, "node_key": node_key})

@@ -1,0 +1,240 @@
+"""The `Store` port on one SQLite file. Contracts stand in `hivemem.ports.store`.
+
+Reads run in the threads of `Readers`, writes in the thread of `Writer`; what they run are the
+functions of the modules beside this one. Any number of processes may have the same file open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from hivemem.domain.access import ApiKey, Graph, User
+from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.graph import (
+    ChangePage,
+    GraphCounts,
+    GraphId,
+    Kind,
+    NodeVectors,
+    Relationships,
+    SessionTouch,
+    Snapshot,
+    TimelineEvent,
+    Version,
+    WriteBatch,
+)
+from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.storage.sqlite import access, batches, changes, edges, history, hyperedges, nodes, sessions
+from hivemem.storage.sqlite.migrate import prepare_database
+from hivemem.storage.sqlite.readers import Readers
+from hivemem.storage.sqlite.writer import Writer
+
+
+class SqliteStore:
+    """Memory graphs in one file; make it with `open`, and close it."""
+
+    def __init__(self, readers: Readers, writer: Writer) -> None:
+        self._readers = readers
+        self._writer = writer
+
+    @classmethod
+    async def open(
+        cls, path: Path, *, busy_timeout_seconds: float = 10.0, reader_threads: int = 4
+    ) -> SqliteStore:
+        """The store of the file `path`, which is created or brought to the present schema.
+
+        Args:
+            path: The database file, on a local disk. SQLite keeps two more files beside it while it
+                is open, with `-wal` and `-shm` added to the name.
+            busy_timeout_seconds: How long a write waits for another process's write.
+            reader_threads: Reads that can run at the same time.
+
+        Raises:
+            Corruption: Not a database, another program's, damaged, or of a newer schema.
+            Unavailable: Out of reach, or locked for longer than the timeout.
+        """
+
+        def open_file() -> SqliteStore:
+            prepare_database(path, busy_timeout_seconds)
+            return cls(
+                Readers(path, threads=reader_threads, busy_timeout_seconds=busy_timeout_seconds),
+                Writer(path, busy_timeout_seconds=busy_timeout_seconds),
+            )
+
+        return await asyncio.to_thread(open_file)
+
+    async def revision(self, graph_id: GraphId) -> int:
+        """See `GraphStore.revision`."""
+        return await self._readers.run(history.revision, graph_id)
+
+    async def snapshot(
+        self,
+        graph_id: GraphId,
+        keys: Collection[str] = (),
+        edges: Collection[EdgeIdentity] = (),
+        hyperedges: Collection[HyperedgeIdentity] = (),
+    ) -> Snapshot:
+        """See `GraphStore.snapshot`."""
+        return await self._readers.run(_snapshot, graph_id, keys, edges, hyperedges)
+
+    async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
+        """See `GraphStore.apply`."""
+        return await self._writer.run(batches.apply, graph_id, batch)
+
+    async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
+        """See `GraphStore.changes`."""
+        return await self._readers.run(changes.changes, graph_id, since, model_id, limit)
+
+    async def nodes(self, graph_id: GraphId, keys: Collection[str]) -> dict[str, Node]:
+        """See `GraphStore.nodes`."""
+        return await self._readers.run(nodes.nodes, graph_id, keys)
+
+    async def edges(self, graph_id: GraphId, ids: Collection[str]) -> dict[str, Edge]:
+        """See `GraphStore.edges`."""
+        return await self._readers.run(edges.edges, graph_id, ids)
+
+    async def hyperedges(self, graph_id: GraphId, ids: Collection[str]) -> dict[str, Hyperedge]:
+        """See `GraphStore.hyperedges`."""
+        return await self._readers.run(hyperedges.hyperedges, graph_id, ids)
+
+    async def relationships(
+        self, graph_id: GraphId, keys: Collection[str], *, edge_limit: int, hyperedge_limit: int
+    ) -> dict[str, Relationships]:
+        """See `GraphStore.relationships`."""
+        return await self._readers.run(_relationships, graph_id, keys, edge_limit, hyperedge_limit)
+
+    async def counts(self, graph_id: GraphId) -> GraphCounts:
+        """See `GraphStore.counts`."""
+        return await self._readers.run(_counts, graph_id)
+
+    async def scan(self, graph_id: GraphId, *, after: str | None = None, limit: int = 500) -> Sequence[Node]:
+        """See `GraphStore.scan`."""
+        return await self._readers.run(nodes.scan, graph_id, after, limit)
+
+    async def versions(self, graph_id: GraphId, kind: Kind, id: str) -> Sequence[Version]:
+        """See `GraphStore.versions`."""
+        return await self._readers.run(history.versions, graph_id, kind, id)
+
+    async def without_vectors(self, graph_id: GraphId, model_id: str, *, limit: int = 100) -> Sequence[Node]:
+        """See `GraphStore.without_vectors`."""
+        return await self._readers.run(nodes.without_vectors, graph_id, model_id, limit)
+
+    async def put_vectors(
+        self,
+        graph_id: GraphId,
+        key: str,
+        write_version: int,
+        vectors: NodeVectors,
+        status: EnrichmentStatus,
+    ) -> bool:
+        """See `GraphStore.put_vectors`."""
+        return await self._writer.run(nodes.put_vectors, graph_id, key, write_version, vectors, status)
+
+    async def vector_models(self, graph_id: GraphId) -> dict[str, int]:
+        """See `GraphStore.vector_models`."""
+        return await self._readers.run(nodes.vector_models, graph_id)
+
+    async def touch(self, graph_id: GraphId, session_id: str, keys: Collection[str], at: datetime) -> None:
+        """See `SessionStore.touch`."""
+        await self._writer.run(sessions.touch, graph_id, session_id, keys, at)
+
+    async def touched(
+        self, graph_id: GraphId, session_id: str, *, limit: int = 200
+    ) -> Sequence[SessionTouch]:
+        """See `SessionStore.touched`."""
+        return await self._readers.run(sessions.touched, graph_id, session_id, limit)
+
+    async def timeline(
+        self,
+        graph_id: GraphId,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        node_key: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[TimelineEvent]:
+        """See `SessionStore.timeline`."""
+        return await self._readers.run(sessions.timeline, graph_id, start, end, node_key, limit)
+
+    async def add_user(self, user: User, graph: Graph) -> None:
+        """See `AccessStore.add_user`."""
+        await self._writer.run(access.add_user, user, graph)
+
+    async def users(self) -> Sequence[User]:
+        """See `AccessStore.users`."""
+        return await self._readers.run(access.users)
+
+    async def graphs(self, owner_id: str) -> Sequence[Graph]:
+        """See `AccessStore.graphs`."""
+        return await self._readers.run(access.graphs, owner_id)
+
+    async def add_key(self, key: ApiKey) -> None:
+        """See `AccessStore.add_key`."""
+        await self._writer.run(access.add_key, key)
+
+    async def key_by_hash(self, hash: str) -> ApiKey | None:
+        """See `AccessStore.key_by_hash`."""
+        return await self._readers.run(access.key_by_hash, hash)
+
+    async def keys(self) -> Sequence[ApiKey]:
+        """See `AccessStore.keys`."""
+        return await self._readers.run(access.keys)
+
+    async def revoke_key(self, key_id: str, at: datetime) -> bool:
+        """See `AccessStore.revoke_key`."""
+        return await self._writer.run(access.revoke_key, key_id, at)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        await self._writer.close()
+        await self._readers.close()
+
+
+def _snapshot(
+    connection: sqlite3.Connection,
+    graph_id: GraphId,
+    keys: Collection[str],
+    edge_identities: Collection[EdgeIdentity],
+    hyperedge_identities: Collection[HyperedgeIdentity],
+) -> Snapshot:
+    return Snapshot(
+        nodes=nodes.nodes(connection, graph_id, keys),
+        edges=edges.edges_by_identity(connection, graph_id, edge_identities),
+        hyperedges=hyperedges.hyperedges_by_identity(connection, graph_id, hyperedge_identities),
+    )
+
+
+def _relationships(
+    connection: sqlite3.Connection,
+    graph_id: GraphId,
+    keys: Collection[str],
+    edge_limit: int,
+    hyperedge_limit: int,
+) -> dict[str, Relationships]:
+    found: dict[str, Relationships] = {}
+    for key in keys:
+        own_edges, edge_total = edges.edges_of_node(connection, graph_id, key, edge_limit)
+        own_hyperedges, hyperedge_total = hyperedges.hyperedges_of_node(
+            connection, graph_id, key, hyperedge_limit
+        )
+        found[key] = Relationships(
+            edges=own_edges,
+            hyperedges=own_hyperedges,
+            edge_total=edge_total,
+            hyperedge_total=hyperedge_total,
+        )
+    return found
+
+
+def _counts(connection: sqlite3.Connection, graph_id: GraphId) -> GraphCounts:
+    types = nodes.counts_by_type(connection, graph_id)
+    return GraphCounts(
+        nodes=sum(types.values()),
+        edges=edges.count_edges(connection, graph_id),
+        hyperedges=hyperedges.count_hyperedges(connection, graph_id),
+        types=types,
+    )

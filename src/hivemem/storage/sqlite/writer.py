@@ -1,0 +1,166 @@
+"""The one thread of a process that writes, with group commit.
+
+Writes that wait for each other share a transaction, with a savepoint each, so that one fsync makes
+all of them durable. A write that fails is rolled back to its savepoint and leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from hivemem.errors import Unavailable
+from hivemem.storage.sqlite.connection import connect, is_busy, our_errors
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_GROUP_SECONDS = 0.05
+"""After this time a group takes no further writes, so that other processes get their turn."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    work: Callable[[sqlite3.Connection], Any]
+    future: Future[Any] = field(default_factory=Future[Any])
+
+
+@dataclass(slots=True, kw_only=True)
+class _Outcome:
+    result: Any = None
+    refusal: Exception | None = None
+
+
+class Writer:
+    """Runs writes one after the other, each as one transaction for its caller."""
+
+    def __init__(self, path: Path, *, busy_timeout_seconds: float) -> None:
+        self._path = path
+        self._busy_timeout_seconds = busy_timeout_seconds
+        # No waiting inside SQLite, which looks for the lock ever more rarely, up to 100 ms apart, and
+        # so misses the short gaps between the commits of a busy process. `_begin` looks more often.
+        self._connection = connect(path, 0)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="hivemem-sqlite-writer", daemon=True)
+        self._thread.start()
+
+    async def run(
+        self,
+        write: Callable[Concatenate[sqlite3.Connection, _P], _R],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _R:
+        """The result of `write(connection, ...)`, once it is durable.
+
+        A caller that is cancelled while its write waits withdraws it; a running write is finished.
+
+        Raises:
+            Unavailable: Closed, or the file stayed locked for the busy timeout, or is out of reach.
+            Corruption: The file is damaged.
+        """
+        job = _Job(work=lambda connection: write(connection, *args, **kwargs))
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the store is closed; open it again.")
+            self._jobs.put(job)
+        return await asyncio.wrap_future(job.future)
+
+    async def close(self) -> None:
+        """Finish the writes that wait, and close the connection."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._commit_group(job)
+        self._connection.close()
+
+    def _commit_group(self, first: _Job) -> None:
+        started: list[_Job] = []
+        outcomes: list[_Outcome] = []
+        try:
+            with our_errors(self._path):
+                self._begin()
+                for job in self._group(first):
+                    if job.future.set_running_or_notify_cancel():
+                        started.append(job)
+                        outcomes.append(self._attempt(job))
+                self._connection.execute("COMMIT")
+        except BaseException as error:
+            if self._connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+            if not started:
+                # The lock was not to be had. Those behind have waited too; each of them would only
+                # wait its timeout again.
+                waiting = (first, *iter(self._next_job, None))
+                started = [job for job in waiting if job.future.set_running_or_notify_cancel()]
+            for job in started:
+                job.future.set_exception(error)
+            return
+        # Also a refusal is told only now: it may rest on a write of the same group.
+        for job, outcome in zip(started, outcomes, strict=True):
+            if outcome.refusal is None:
+                job.future.set_result(outcome.result)
+            else:
+                job.future.set_exception(outcome.refusal)
+
+    def _group(self, first: _Job) -> Iterator[_Job]:
+        """`first` and those that wait behind it, as long as the group is open."""
+        deadline = time.monotonic() + _GROUP_SECONDS
+        job: _Job | None = first
+        while job is not None:
+            yield job
+            job = self._next_job() if time.monotonic() < deadline else None
+
+    def _next_job(self) -> _Job | None:
+        """The job that waits next; None when none does, or only the order to stop."""
+        try:
+            job = self._jobs.get_nowait()
+        except queue.Empty:
+            return None
+        if job is None:
+            self._jobs.put(None)
+        return job
+
+    def _begin(self) -> None:
+        deadline = time.monotonic() + self._busy_timeout_seconds
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.0005, 0.005))
+
+    def _attempt(self, job: _Job) -> _Outcome:
+        """Run one write under its savepoint."""
+        self._connection.execute("SAVEPOINT job")
+        try:
+            with our_errors(self._path):
+                result = job.work(self._connection)
+        except Exception as error:
+            if not self._connection.in_transaction:
+                # SQLite gave up the whole transaction (disk full, for instance): nobody's write holds.
+                raise
+            self._connection.execute("ROLLBACK TO job")
+            self._connection.execute("RELEASE job")
+            return _Outcome(refusal=error)
+        self._connection.execute("RELEASE job")
+        return _Outcome(result=result)

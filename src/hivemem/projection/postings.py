@@ -67,6 +67,8 @@ class Postings:
         self._lengths = np.zeros(0, dtype=np.int32)
         self._alive = np.zeros(0, dtype=np.bool_)
         self._total_length = 0
+        # All zero between searches: a search touches only the cells of documents that hold a term.
+        self._sums = np.zeros(0, dtype=np.float64)
         self._posting_count = 0
         self._string_bytes = 0
 
@@ -149,19 +151,21 @@ class Postings:
         terms, _ = self._query_terms(query)
         if not terms or k <= 0:
             return []
-        found: list[NDArray[np.int32]] = []
-        parts: list[NDArray[np.float64]] = []
+        self._sums = with_room(self._sums, len(self._keys))
+        touched: list[NDArray[np.int32]] = []
         for term in terms:
             ordinals, frequencies = self._posting(term.number)
-            found.append(ordinals)
-            parts.append(self._parts(term, ordinals, frequencies))
-        # bincount adds in the order given: per document, in the order of the query's terms.
-        scores = np.zeros(len(self._keys))
-        scores += np.bincount(np.concatenate(found), weights=np.concatenate(parts), minlength=len(scores))
-        scores[~self._alive[: len(scores)]] = 0.0
-        positive = np.flatnonzero(scores > 0.0)
-        chosen = positive[at_least_kth(scores[positive], k)]
-        return self._ranked(chosen, scores[chosen], k)
+            before = self._sums[ordinals]
+            touched.append(ordinals[before == 0.0])
+            self._sums[ordinals] = before + self._parts(term, ordinals, frequencies)
+        candidates = np.concatenate(touched)
+        sums = self._sums[candidates]
+        self._sums[candidates] = 0.0
+        present = self._alive[candidates]
+        if not present.all():
+            candidates, sums = candidates[present], sums[present]
+        chosen = at_least_kth(sums, k)
+        return self._ranked(candidates[chosen], sums[chosen], k)
 
     def scores(self, query: AnalysedQuery, keys: Collection[str]) -> dict[str, TermScore]:
         """BM25 of the given documents, equal bit for bit to what `search` gives them.
@@ -246,11 +250,11 @@ class Postings:
         norm = self._k1 * (1.0 - self._b) + slope * self._lengths[ordinals]
         return term.factor * (frequencies / (frequencies + norm))
 
-    def _ranked(self, ordinals: NDArray[np.intp], scores: NDArray[np.float64], k: int) -> list[TermHit]:
-        keys = (self._keys[ordinal] for ordinal in ordinals.tolist())
-        pairs = zip(scores.tolist(), keys, strict=True)
-        best = heapq.nsmallest(k, ((-score, key) for score, key in pairs if key is not None))
-        return [TermHit(key=key, score=-negative) for negative, key in best]
+    def _ranked(self, ordinals: NDArray[np.int32], scores: NDArray[np.float64], k: int) -> list[TermHit]:
+        keys = [self._keys[ordinal] for ordinal in ordinals.tolist()]
+        pairs = list(zip((-scores).tolist(), keys, strict=True))
+        pairs = sorted(pairs) if len(pairs) < 4 * k else heapq.nsmallest(k, pairs)
+        return [TermHit(key=key, score=-negative) for negative, key in pairs[:k]]
 
     def _add_term(self, term: str) -> int:
         number = len(self._terms)

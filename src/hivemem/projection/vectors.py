@@ -1,4 +1,4 @@
-"""Exact cosine search over passage vectors, best passage per node."""
+"""Cosine search over passage vectors, best passage per node, with exact scores."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from hivemem.domain.graph import Passage
 from hivemem.errors import Corruption, InvalidInput
 from hivemem.projection.arrays import at_least_kth, with_room
 from hivemem.projection.hits import PassageHit
+from hivemem.projection.signs import Signs
 
 _COMPACT_SHARE = 0.25
 _COMPACT_MINIMUM = 64
+EXACT_ROWS = 25_000
+"""Up to this many passages every one is scored; more are sifted by their signs first (measured)."""
+_SIFTED = 4_000
+_SIFTED_PER_HIT = 40
+_SIFTED_SHARE = 64
+_GATHER_ROWS = 256
 _ROUNDING = 1e-5
 """More than float32 products of unit vectors of up to some thousand dimensions differ by."""
 
@@ -22,15 +29,20 @@ class Vectors:
     """The passages of a set of nodes as rows of one float32 matrix.
 
     Scores are cosines computed in float64 row by row, so a score depends on the two vectors alone,
-    never on the place of the row or on the way candidates were found.
+    never on the place of the row or on the way candidates were found. Up to `exact_rows` passages the
+    search is exact; beyond, candidates are the passages with the most signs in common with the query,
+    which on text embeddings keeps recall@10 above 0.99 (docs/decisions/vector-search.md).
     Not thread-safe; `GraphIndex` holds the lock.
 
     Args:
         dimension: Length of every vector; all are unit vectors.
+        exact_rows: Passages up to which all are scored.
     """
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, *, exact_rows: int = EXACT_ROWS) -> None:
         self._dimension = dimension
+        self._exact_rows = exact_rows
+        self._signs = Signs(dimension)
         self._rows_of: dict[str, range] = {}
         self._row_count = 0
         self._live_rows = 0
@@ -48,7 +60,7 @@ class Vectors:
     def size_bytes(self) -> int:
         """Memory held: the arrays, and an estimate of the key table."""
         arrays = (self._matrix, self._owner, self._source, self._span)
-        return sum(a.nbytes for a in arrays) + 200 * len(self._keys)
+        return sum(a.nbytes for a in arrays) + self._signs.nbytes + 200 * len(self._keys)
 
     def put(self, key: str, passages: Sequence[Passage]) -> None:
         """Set the passages of a node; none removes them.
@@ -77,6 +89,7 @@ class Vectors:
         self._source = with_room(self._source, end)
         self._span = with_room(self._span, end)
         self._matrix[start:end] = vectors
+        self._signs.put(start, vectors)
         self._owner[start:end] = len(self._keys)
         self._keys.append(key)
         for row, passage in enumerate(passages, start=start):
@@ -107,16 +120,15 @@ class Vectors:
         query = self._query(vector)
         if k <= 0 or not self._live_rows:
             return []
-        approximate = self._matrix[: self._row_count] @ query
-        approximate[self._owner[: self._row_count] < 0] = -np.inf
+        nodes = min(k, len(self._rows_of))
         wanted = k
         while True:
-            rows = self._near_kth(approximate, wanted)
-            if len(np.unique(self._owner[rows])) >= min(k, len(self._rows_of)):
-                break
+            rows, approximate = self._candidates(query, wanted)
+            near = rows[_near_kth(approximate, wanted)]
+            if len(np.unique(self._owner[near])) >= nodes:
+                return self._best_per_node(near, query)[:k]
             # Several passages of one node took places; ask for more.
             wanted *= 4
-        return self._best_per_node(rows, query)[:k]
 
     def cosine(self, vector: NDArray[np.float32], keys: Collection[str]) -> dict[str, PassageHit]:
         """The best passage of each given node, equal to what `search` gives; without vectors: left out."""
@@ -125,10 +137,25 @@ class Vectors:
         hits = self._best_per_node(np.array(rows, dtype=np.intp), query) if rows else []
         return {hit.key: hit for hit in hits}
 
-    def _near_kth(self, approximate: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-        rows = at_least_kth(approximate, k)
-        border = approximate[rows].min() - _ROUNDING
-        return np.flatnonzero((approximate >= border) & (self._owner[: self._row_count] >= 0))
+    def _candidates(
+        self, query: NDArray[np.float32], count: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Rows that hold (nearly always) the best `count`, and their cosines within `_ROUNDING`."""
+        alive = self._owner[: self._row_count] >= 0
+        sifted = max(_SIFTED, _SIFTED_PER_HIT * count, self._live_rows // _SIFTED_SHARE)
+        if self._live_rows <= max(self._exact_rows, sifted):
+            approximate = self._matrix[: self._row_count] @ query
+            rows = np.flatnonzero(alive)
+            return rows, approximate if len(rows) == self._row_count else approximate[rows]
+        rows = self._signs.nearest(query, alive, sifted)
+        approximate = np.empty(len(rows), dtype=np.float32)
+        gathered = np.empty((_GATHER_ROWS, self._dimension), dtype=np.float32)
+        for start in range(0, len(rows), _GATHER_ROWS):
+            part = rows[start : start + _GATHER_ROWS]
+            # Into one small buffer: a fresh copy of all rows would cost more in page faults.
+            np.take(self._matrix, part, axis=0, out=gathered[: len(part)], mode="clip")
+            approximate[start : start + len(part)] = gathered[: len(part)] @ query
+        return rows, approximate
 
     def _best_per_node(self, rows: NDArray[np.intp], query: NDArray[np.float32]) -> list[PassageHit]:
         # Multiply and sum, not a matrix product: its rounding would depend on the number of rows.
@@ -186,7 +213,14 @@ class Vectors:
             keys.append(key)
             at += len(rows)
         self._matrix = self._matrix[: self._row_count][alive]
+        self._signs.keep(alive)
         self._source = self._source[: self._row_count][alive]
         self._span = self._span[: self._row_count][alive]
         self._owner, self._keys, self._rows_of = owner, keys, rows_of
         self._row_count = self._live_rows
+
+
+def _near_kth(approximate: NDArray[np.float32], k: int) -> NDArray[np.intp]:
+    """Positions that can be among the `k` largest once they are computed exactly."""
+    border = approximate[at_least_kth(approximate, k)].min() - _ROUNDING
+    return np.flatnonzero(approximate >= border)

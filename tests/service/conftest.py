@@ -22,6 +22,7 @@ from hivemem.ports.store import Store
 from hivemem.service.limits import Limits
 from hivemem.service.remember import Remember, StoreRequest, StoreResult
 from hivemem.storage.memory import MemoryStore
+from hivemem.storage.sqlite import SqliteStore
 from tests.support.builders import FixedClock
 
 GRAPH = "graph_one"
@@ -60,11 +61,10 @@ class CountingEmbedder:
 
 
 async def open_store(kind: str, folder: Path) -> Store:
-    assert kind == "memory"
-    return MemoryStore()
+    return MemoryStore() if kind == "memory" else await SqliteStore.open(folder / "hivemem.db")
 
 
-STORES = ["memory"]
+STORES = ["memory", "sqlite"]
 
 
 @pytest.fixture(params=STORES)

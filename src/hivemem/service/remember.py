@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -105,8 +106,9 @@ class Remember:
         self._clock = clock
         self._limits = limits
         self._on_pending = on_pending
-        # Writers of one graph take turns here: a store has one writer a graph anyway, and callers
-        # that race each other in this process would only use up each other's attempts.
+        # Most writes do not touch each other's nodes, and a store commits them in groups. One that
+        # lost a race takes turns with the other losers of its graph, so that callers of this process
+        # do not use up each other's attempts.
         self._turns: WeakValueDictionary[GraphId, asyncio.Lock] = WeakValueDictionary()
 
     async def store(self, principal: Principal, request: StoreRequest) -> StoreResult:
@@ -279,7 +281,7 @@ class Remember:
         keys, edges, hyperedges = _named(works)
         turn = self._turns.setdefault(graph_id, asyncio.Lock())
         for attempt in range(_MAX_ATTEMPTS):
-            async with turn:
+            async with turn if attempt else nullcontext():
                 snapshot = await self._store.snapshot(graph_id, keys, edges, hyperedges)
                 missing = _missing(works, snapshot.nodes, embedded)
                 if not missing:

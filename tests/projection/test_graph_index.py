@@ -1,0 +1,247 @@
+"""The index of a graph follows any sequence of writes and equals one built from the final state."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hivemem.domain.graph import ChangedNode, ChangePage, Kind, NodeWrite, Removal
+from hivemem.domain.node import EnrichmentStatus
+from hivemem.errors import Corruption
+from hivemem.projection import GraphIndex
+from hivemem.retrieval.analyse import analyse_query
+from hivemem.storage.memory import MemoryStore
+from tests.support.builders import (
+    MODEL,
+    batch,
+    delete,
+    edge,
+    graph,
+    hyperedge,
+    minutes,
+    node,
+    passage,
+    placeholder,
+    update,
+    user,
+    vectors,
+)
+
+GRAPH = "graph_one"
+KEYS = ["alpha", "beta", "gamma", "delta", "epsilon"]
+TEXTS = ["", "garden pump", "tax filing in May", "garden gate and garden door", "pump"]
+LABELS = ["feeds", "owned by Maria", "blocks the garden", "chat_default"]
+QUERIES = ["garden pump", "who is maria", "alpha tax", "blocks", "feeds chat_default"]
+
+key = st.sampled_from(KEYS)
+describe = st.tuples(
+    st.just("describe"), key, st.sampled_from(TEXTS), st.lists(st.integers(0, 3), max_size=2)
+)
+relate = st.tuples(
+    st.just("relate"), st.lists(key, min_size=2, max_size=4, unique=True), st.sampled_from(LABELS)
+)
+forget = st.tuples(st.just("forget"), key)
+unrelate = st.tuples(st.just("unrelate"), st.integers(0, 9))
+embed = st.tuples(st.just("embed"), key, st.lists(st.integers(0, 3), max_size=2))
+catch_up = st.tuples(st.just("catch up"), st.sampled_from([1, 3, 1000]))
+operations = st.lists(st.one_of(describe, relate, forget, unrelate, embed, catch_up), max_size=40)
+
+
+def passages_of(numbers: list[int]) -> list[Any]:
+    return [passage(*np.eye(3)[n % 3] * (1 if n < 3 else -1), start=at) for at, n in enumerate(numbers)]
+
+
+async def play(store: MemoryStore, operation: tuple[Any, ...], number: int) -> None:
+    """One write, at a time that rises with `number`."""
+    state = await store.snapshot(GRAPH, KEYS)
+    at = {"created_at": minutes(number % 4), "updated_at": minutes(number)}
+    match operation:
+        case ("describe", name, text, chosen):
+            status = EnrichmentStatus.PENDING if text else EnrichmentStatus.PLACEHOLDER
+            found = vectors(*(passages_of(chosen) if text else []))
+            old = state.nodes.get(name)
+            if old is None:
+                write: Any = node(name, text, enrichment_status=status, search_text="also " * bool(text))
+                write = NodeWrite(node=write, expected=0, vectors=found)
+            else:
+                write = update(old, found, description=text, enrichment_status=status)
+            await store.apply(GRAPH, batch(write))
+        case ("relate", names, label):
+            missing = [placeholder(name) for name in names if name not in state.nodes]
+            thing: Any = (
+                edge(*names, label, edge_id=f"r{number}", **at)
+                if len(names) == 2
+                else hyperedge(*names, relationship=label, hyperedge_id=f"r{number}", **at)
+            )
+            stored = await store.snapshot(GRAPH, (), [thing.identity], [thing.identity])
+            if not (stored.edges or stored.hyperedges):
+                await store.apply(GRAPH, batch(*missing, thing))
+        case ("forget", name) if name in state.nodes:
+            await store.apply(GRAPH, batch(delete(state.nodes[name])))
+        case ("unrelate", which):
+            relations = await store.relationships(GRAPH, KEYS, edge_limit=99, hyperedge_limit=99)
+            things = {t.edge_id: t for r in relations.values() for t in r.edges}
+            things |= {t.hyperedge_id: t for r in relations.values() for t in r.hyperedges}  # type: ignore[misc]
+            if things:
+                await store.apply(GRAPH, batch(delete(things[sorted(things)[which % len(things)]])))
+        case ("embed", name, chosen) if name in state.nodes and not state.nodes[name].placeholder:
+            version = state.nodes[name].write_version
+            await store.put_vectors(
+                GRAPH, name, version, vectors(*passages_of(chosen)), EnrichmentStatus.ENRICHED
+            )
+        case _:
+            pass
+
+
+async def follow(store: MemoryStore, index: GraphIndex, limit: int) -> None:
+    more = True
+    while more:
+        page = await store.changes(GRAPH, index.revision, model_id=MODEL, limit=limit)
+        index.apply(page)
+        index.apply(page)
+        more = page.more
+
+
+def answers(index: GraphIndex) -> dict[str, Any]:
+    queries = [analyse_query(text) for text in QUERIES]
+    query_vectors = [np.array(v, dtype=np.float32) for v in ((1, 0, 0), (0, 0.6, 0.8))]
+    return {
+        "nodes": index.node_count,
+        "terms": [index.search_terms(query, 4) for query in queries],
+        "scores": [index.score_terms(query, [*KEYS, "absent"]) for query in queries],
+        "vectors": [index.search_vectors(vector, 4) for vector in query_vectors],
+        "cosine": [index.cosine(vector, [*KEYS, "absent"]) for vector in query_vectors],
+        "neighbours": [index.neighbours(name, limit) for name in KEYS for limit in (1, 50)],
+        "degree": [index.degree(name) for name in KEYS],
+        "top": index.top_degree(3),
+    }
+
+
+@settings(max_examples=80, deadline=None)
+@given(changes=operations)
+def test_following_equals_building_anew(changes: list[tuple[Any, ...]]) -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        await store.add_user(user(), graph())
+        index = GraphIndex(3)
+        for number, operation in enumerate(changes):
+            if operation[0] == "catch up":
+                await follow(store, index, operation[1])
+            else:
+                await play(store, operation, number)
+        await follow(store, index, 1000)
+        fresh = GraphIndex(3)
+        await follow(store, fresh, 1000)
+        assert answers(index) == answers(fresh)
+        described = {n.key: n for n in await store.scan(GRAPH) if not n.placeholder}
+        assert index.node_count == len(described)
+        for query in QUERIES:
+            assert {hit.key for hit in index.search_terms(analyse_query(query), 50)} <= set(described)
+        assert index.revision == await store.revision(GRAPH)
+
+    asyncio.run(run())
+
+
+def page(revision: int, *nodes: Any, **parts: Any) -> ChangePage:
+    changed = tuple(
+        thing if isinstance(thing, ChangedNode) else ChangedNode(node=thing, passages=()) for thing in nodes
+    )
+    return ChangePage(revision=revision, nodes=changed, **parts)
+
+
+def found(index: GraphIndex, text: str) -> list[str]:
+    return [hit.key for hit in index.search_terms(analyse_query(text), 10)]
+
+
+def test_every_text_of_a_node_is_searchable() -> None:
+    index = GraphIndex(0)
+    described = node(
+        "svc_kumo",
+        "Runs the billing jobs.",
+        search_text="invoice",
+        data={"city": "Oslo", "tags": [["ferry"], 3]},
+    )
+    index.apply(
+        page(
+            1, described, node("team_blue", "Six people."), edges=(edge("svc_kumo", "team_blue", "paged by"),)
+        )
+    )
+    for word in ("kumo", "billing", "invoice", "oslo", "ferry"):
+        assert found(index, word) == ["svc_kumo"]
+    assert sorted(found(index, "paged")) == ["svc_kumo", "team_blue"]
+
+
+def test_an_updated_text_leaves_no_word_and_no_vector_behind() -> None:
+    index = GraphIndex(2)
+    old = node("desk_note", "Our office dog Biscuit likes the red rubber ball.")
+    index.apply(page(1, ChangedNode(node=old, passages=(passage(1, 0),))))
+    assert [hit.key for hit in index.search_vectors(np.array([1, 0], dtype=np.float32), 5)] == ["desk_note"]
+    index.apply(page(2, replace(old, description="The quarterly tax filing moved to 14 May.")))
+    assert found(index, "dog biscuit ball") == []
+    assert found(index, "tax") == ["desk_note"]
+    assert index.search_vectors(np.array([1, 0], dtype=np.float32), 5) == []
+
+
+def test_a_removed_node_is_gone_until_it_is_stored_again() -> None:
+    index = GraphIndex(2)
+    shed = node("shed_1", "The padlock code changes every quarter.")
+    other = node("shed_11", "The newer note.")
+    relation = edge("shed_11", "shed_1", "replaces the older note")
+    index.apply(page(1, ChangedNode(node=shed, passages=(passage(1, 0),)), other, edges=(relation,)))
+    gone = (
+        Removal(kind=Kind.NODE, id="shed_1", revision=2),
+        Removal(kind=Kind.EDGE, id=relation.edge_id, revision=2),
+    )
+    index.apply(page(2, removals=gone))
+    assert found(index, "padlock") == []
+    assert index.search_vectors(np.array([1, 0], dtype=np.float32), 5) == []
+    assert (index.degree("shed_11"), found(index, "replaces")) == (0, [])
+    again = replace(shed, description="Office plants are watered on Mondays.")
+    index.apply(page(3, again, removals=(Removal(kind=Kind.NODE, id="shed_1", revision=3),)))
+    assert (found(index, "padlock"), found(index, "plants")) == ([], ["shed_1"])
+
+
+def test_a_placeholder_is_a_neighbour_but_never_a_hit() -> None:
+    index = GraphIndex(0)
+    index.apply(page(1, node("alpha"), placeholder("beta_two"), edges=(edge("alpha", "beta_two", "feeds"),)))
+    assert found(index, "beta") == []
+    assert found(index, "feeds") == ["alpha"]
+    assert [n.key for n in index.neighbours("alpha", 5)] == ["beta_two"]
+    index.apply(page(2, node("beta_two", "Now described.")))
+    assert sorted(found(index, "feeds")) == ["alpha", "beta_two"]
+    assert found(index, "described") == ["beta_two"]
+
+
+def test_a_page_that_is_not_newer_changes_nothing() -> None:
+    index = GraphIndex(0)
+    index.apply(page(5, node("alpha", "new text")))
+    index.apply(page(5, node("alpha", "another")))
+    index.apply(page(4, node("alpha", "old text")))
+    assert (index.revision, found(index, "new"), found(index, "old")) == (5, ["alpha"], [])
+
+
+def test_a_broken_vector_is_reported() -> None:
+    index = GraphIndex(2)
+    bad = ChangedNode(node=node("alpha"), passages=(replace(passage(1, 0), vector=struct.pack("<f", 1.0)),))
+    with pytest.raises(Corruption, match="'alpha' has 4 bytes, not 8"):
+        index.apply(page(1, bad))
+
+
+def test_the_size_grows_with_what_is_stored_and_shrinks_again() -> None:
+    index = GraphIndex(64)
+    vector = passage(*([0.125] * 64))
+    nodes = [ChangedNode(node=node(f"key_{n}", f"word{n} " * 20), passages=(vector,)) for n in range(200)]
+    index.apply(page(1, *nodes))
+    full = index.size_bytes
+    assert full > 200 * (64 * 4 + 100)
+    index.apply(
+        page(2, removals=tuple(Removal(kind=Kind.NODE, id=f"key_{n}", revision=2) for n in range(200)))
+    )
+    assert index.size_bytes < full / 4

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hivemem.errors import InvalidInput
-from hivemem.models.passages import PassageLimits, split_passages
+from hivemem.models.passages import PassageLimits, estimated_token_starts, split_passages
 from hivemem.ports.models import Span
 
 _WORD = re.compile(r"\w+")
@@ -52,8 +52,8 @@ class HashingEmbedder:
         return self._dimension
 
     def passages(self, text: str) -> list[Span]:
-        """Stretches of about as many words as a model's passage has tokens."""
-        return split_passages(text, word_starts, self._limits)
+        """Stretches of about the wanted number of tokens, as a tokenizer would count them."""
+        return split_passages(text, estimated_token_starts, self._limits)
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of the texts, shape (len(texts), dimension)."""
@@ -86,8 +86,3 @@ class HashingEmbedder:
         entries = np.array([(value >> 1) % self._dimension for value in hashes], np.int64)
         signs = np.array([1.0 if value & 1 else -1.0 for value in hashes])
         return entries, signs * np.array([weight for _, weight in features])
-
-
-def word_starts(texts: Sequence[str]) -> list[list[int]]:
-    """Where each word starts: the token count of embedders that have no tokenizer of their own."""
-    return [[match.start() for match in _WORD.finditer(text)] for text in texts]

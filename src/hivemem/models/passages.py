@@ -30,6 +30,10 @@ _SLICE_CHARACTERS = 2_000
 # Counting at least one token in 16 characters bounds a passage in characters too.
 _CHARACTERS_A_TOKEN = 16
 
+# What most tokenizers make one token of, about: a character of a script without spaces, six letters
+# of a word, a punctuation mark.
+_ESTIMATED_TOKEN = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{1,6}|[^\w\s]")
+
 # A text of up to this multiple of the target stays whole: two halves would say less than one.
 _WHOLE = 1.25
 
@@ -197,3 +201,8 @@ def _pack(pieces: Sequence[_Piece], target: int, largest: int, overlap: int) -> 
         if joined <= largest:
             groups[-2:] = [[*groups[-2], *rest]]
     return [Span(group[0].start, group[-1].end) for group in groups]
+
+
+def estimated_token_starts(texts: Sequence[str]) -> list[list[int]]:
+    """Where tokens start, about: for models whose tokenizer is remote, or that have none."""
+    return [[match.start() for match in _ESTIMATED_TOKEN.finditer(text)] for text in texts]

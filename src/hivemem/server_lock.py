@@ -51,10 +51,15 @@ class ServerLock:
                 code="already_running",
                 **({"pid": holder.pid, "address": holder.address} if holder else {}),
             ) from None
-        note = json.dumps({"pid": os.getpid(), "address": address}).encode()
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, note, 0)
-        return cls(descriptor)
+        lock = cls(descriptor)
+        lock.note(address)
+        return lock
+
+    def note(self, address: str) -> None:
+        """Write down where this server is, for the message to a second one."""
+        text = json.dumps({"pid": os.getpid(), "address": address}).encode()
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text, 0)
 
     def release(self) -> None:
         """Let the next server in. Safe to call twice."""

@@ -34,6 +34,11 @@ class Services(Protocol):
     @property
     def access(self) -> Access: ...  # noqa: D102
 
+    @property
+    def models_loading(self) -> bool:
+        """Whether a model is still on its way: neither usable nor given up."""
+        ...
+
     async def close(self) -> None:
         """Finish running writes and release files, threads and models."""
         ...

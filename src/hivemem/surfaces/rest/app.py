@@ -20,7 +20,7 @@ from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Operation
 from hivemem.surfaces.rest.body import json_object
 from hivemem.surfaces.rest.credentials import authenticated
 from hivemem.surfaces.rest.edge import AllowedHosts, Edge
-from hivemem.surfaces.rest.health import health, models_loading
+from hivemem.surfaces.rest.health import health
 from hivemem.surfaces.rest.openapi import openapi_document
 from hivemem.surfaces.services import Services
 from hivemem.surfaces.wire_json import dump_json
@@ -93,7 +93,7 @@ def _health(services: Services) -> Endpoint:
 
 def _ready(services: Services) -> Endpoint:
     async def answer(_: Request) -> Response:
-        if models_loading(services):
+        if services.models_loading:
             raise Unavailable(
                 "the models are still loading; recall answers by words until then.",
                 code="not_ready",

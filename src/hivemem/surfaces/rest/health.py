@@ -10,14 +10,6 @@ from hivemem.surfaces.services import Services
 _GOOD = frozenset(("ok", "enabled", "off", "loading"))
 
 
-def models_loading(services: Services) -> bool:
-    """Whether a model is still on its way: neither usable nor given up."""
-    executor, settings = services.executor, services.settings
-    embedder = executor.embedder is None and executor.embedder_problem is None
-    reranker = executor.reranker is None and executor.reranker_problem is None
-    return embedder or (reranker and settings.reranker != "none")
-
-
 async def health(services: Services) -> dict[str, object]:
     """Status `ok` or `degraded`, and a text for each part: what is wrong and how to mend it."""
     executor = services.executor
@@ -28,16 +20,14 @@ async def health(services: Services) -> dict[str, object]:
         await services.store.users()
     except HivememError as error:
         checks["runtime"] = error.message
-    checks["embedder"] = _model_check(executor.embedder, executor.embedder_problem, off=False)
-    reranker_off = services.settings.reranker == "none"
-    checks["reranker"] = _model_check(executor.reranker, executor.reranker_problem, off=reranker_off)
+    embedder_problem, reranker_problem = executor.embedder_problem, executor.reranker_problem
+    if services.models_loading:
+        embedder_problem, reranker_problem = (
+            None if problem is None else "loading" for problem in (embedder_problem, reranker_problem)
+        )
+    elif services.settings.reranker == "none":
+        reranker_problem = "off"
+    checks["embedder"] = embedder_problem or "ok"
+    checks["reranker"] = reranker_problem or "ok"
     good = all(check in _GOOD for check in checks.values())
     return {"status": "ok" if good else "degraded", "checks": checks}
-
-
-def _model_check(model: object | None, problem: str | None, *, off: bool) -> str:
-    if model is not None:
-        return "ok"
-    if off:
-        return "off"
-    return problem or "loading"

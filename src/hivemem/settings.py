@@ -263,7 +263,8 @@ def settings_reference() -> str:
         "Every setting can be given with `--set NAME=VALUE` on the command line, as an environment variable",
         "(`HIVEMEM_` and the name in capitals), or as a line in `<data_dir>/hivemem.toml`. The command line",
         "wins over the environment, the environment over the file. `hivemem config show` prints each value",
-        "and its source. An unknown name is an error. Lists have commas between items, in the file they are arrays.",
+        "and its source. An unknown name is an error. Lists have commas between items; in the file they are",
+        "TOML arrays.",
         "",
         "This page is written by `hivemem config reference`.",
         "",
@@ -304,7 +305,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[object,
 def _from_file(path: Path) -> dict[str, tuple[object, str]]:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} is not valid TOML: {error}") from error

@@ -245,6 +245,12 @@ class HealthAnswer(BaseModel):
     checks: dict[str, str]
 
 
+class AliveAnswer(BaseModel):
+    """Answer of the root health route."""
+
+    status: Literal["ok"]
+
+
 class ReadyAnswer(BaseModel):
     """Answer of the readiness route when the server is ready."""
 

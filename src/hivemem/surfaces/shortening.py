@@ -14,6 +14,7 @@ from hivemem.surfaces.wire_json import json_size
 
 WHOLE_TEXT_HINT = "hm_get_nodes returns the whole text"
 _LABEL_CHARACTERS = 160
+_COUNT_BYTES = len(',"expansion_omitted":99999')
 _JOINER = "\u200d"
 
 Item = dict[str, Any]
@@ -128,6 +129,7 @@ def fit_recall_item(item: Item, max_bytes: int) -> Item:
     texts = json_size(item["description"]) + json_size(item["data"])
     related: list[Item] = item["expansion_context"]
     if json_size(related) > room - texts:
+        room -= _COUNT_BYTES
         related = [{**entry, "relationship": shorten_label(entry["relationship"])} for entry in related]
         related = take_fitting(related, max(room // 3, room - texts))
     omitted = item.get("expansion_omitted", 0) + len(item["expansion_context"]) - len(related)

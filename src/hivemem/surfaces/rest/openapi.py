@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 import hivemem
-from hivemem.surfaces.answers import ErrorAnswer, HealthAnswer, ReadyAnswer
+from hivemem.surfaces.answers import AliveAnswer, ErrorAnswer, HealthAnswer, ReadyAnswer
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Access, Operation, slim_schema
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -31,14 +31,14 @@ _REFUSALS = {
 def openapi_document() -> dict[str, Any]:
     """The document; built once."""
     outputs: list[type[BaseModel]] = [operation.output for operation in OPERATIONS]
-    outputs += [ErrorAnswer, HealthAnswer, ReadyAnswer]
+    outputs += [AliveAnswer, ErrorAnswer, HealthAnswer, ReadyAnswer]
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
         *((operation.input, "validation") for operation in OPERATIONS),
         *((output, "serialization") for output in outputs),
     ]
     _, definitions = models_json_schema(models, ref_template=_REFERENCE)
     paths: dict[str, Any] = {
-        "/health": {"get": _plain("Whether the server answers.", "HealthAnswer", ("500",), secured=False)},
+        "/health": {"get": _plain("Whether the server answers.", "AliveAnswer", ("500",), secured=False)},
         f"{REST_PREFIX}/health": {"get": _plain("State of each part.", "HealthAnswer", ("401",))},
         f"{REST_PREFIX}/ready": {
             "get": _plain("Whether the models are loaded.", "ReadyAnswer", ("503",), secured=False)

@@ -1,0 +1,113 @@
+"""Settings: where values come from, and what is said about mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivemem.errors import InvalidInput
+from hivemem.service.limits import Limits
+from hivemem.settings import FILE_NAME, Settings, load_settings, settings_reference
+from hivemem.surfaces.cli.main import main
+
+REFERENCE_PAGE = Path(__file__).parents[2] / "docs" / "operating" / "settings.md"
+
+
+def load(tmp_path: Path, flags: dict[str, object] | None = None, file: str = "", **variables: str) -> Any:
+    (tmp_path / FILE_NAME).write_text(file, "utf-8")
+    environment = {"HIVEMEM_DATA_DIR": str(tmp_path), "PATH": "/bin", **variables}
+    return load_settings(flags, environment)
+
+
+def test_flag_wins_over_environment_over_file_over_default(tmp_path: Path) -> None:
+    file = "port = 1\nmax_assets = 2\nlog_level = 'debug'\n"
+    loaded = load(tmp_path, {"port": "3", "host": None}, file, HIVEMEM_PORT="4", HIVEMEM_MAX_ASSETS="5")
+    settings, sources = loaded.settings, loaded.sources
+    assert (settings.port, sources["port"]) == (3, "flag")
+    assert (settings.max_assets, sources["max_assets"]) == (5, "environment")
+    assert (settings.log_level, sources["log_level"]) == ("debug", "file")
+    assert (settings.host, sources["host"]) == ("127.0.0.1", "default")
+    assert (settings.data_dir, sources["data_dir"]) == (tmp_path, "environment")
+
+
+def test_text_is_converted_and_lists_have_two_spellings(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        file='allowed_hosts = ["a.example", "b.example:8443"]',
+        HIVEMEM_RERANK_BUDGET_SECONDS="0.5",
+        HIVEMEM_MAX_BODY_BYTES="1_000_000",
+    )
+    assert loaded.settings.rerank_budget_seconds == 0.5
+    assert loaded.settings.max_body_bytes == 1_000_000
+    assert loaded.settings.allowed_hosts == ("a.example", "b.example:8443")
+    again = load(tmp_path, HIVEMEM_ALLOWED_HOSTS="a.example, b.example ,")
+    assert again.settings.allowed_hosts == ("a.example", "b.example")
+
+
+@pytest.mark.parametrize(
+    ("flags", "file", "variables", "said"),
+    [
+        ({"prot": "1"}, "", {}, "Did you mean 'port'"),
+        ({}, "rerank_dept = 1", {}, "Did you mean 'rerank_depth'"),
+        ({}, "", {"HIVEMEM_EMBEDER": "x"}, "Did you mean 'embedder'"),
+        ({}, "", {"HIVEMEM_ZZZZZZZZ": "x"}, "hivemem config show"),
+        ({"port": "many"}, "", {}, "'many'"),
+        ({}, "port = 1.5", {}, "whole number"),
+        ({}, "port = true", {}, "number"),
+        ({}, "host = 1", {}, "text"),
+        ({}, "port = 65536", {}, "65,535"),
+        ({"relevance_floor": "nan"}, "", {}, "0.0 to 1.0"),
+        ({"log_level": "loud"}, "", {}, "warning"),
+        ({}, "port = ", {}, "not valid TOML"),
+        ({}, "data_dir = '/elsewhere'", {}, "--data-dir"),
+        ({}, "[server]\nport = 1", {}, "'server'"),
+    ],
+)
+def test_mistakes_are_errors_that_help(
+    tmp_path: Path, flags: dict[str, object], file: str, variables: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        load(tmp_path, flags, file, **variables)
+    assert said in raised.value.message
+
+
+def test_limits_are_the_services_limits() -> None:
+    named = {spec.name: getattr(Limits(), spec.name) for spec in fields(Limits)}
+    settings = Settings()
+    shared = {name: value for name, value in named.items() if hasattr(settings, name)}
+    assert len(shared) >= 8
+    assert {name: getattr(settings, name) for name in shared} == shared
+    assert settings.limits == Limits()
+    assert Settings(max_assets=3).limits.max_assets == 3
+
+
+def test_every_setting_has_a_sentence_and_a_sane_default() -> None:
+    for spec in fields(Settings):
+        assert spec.metadata["summary"].endswith("."), spec.name
+    assert "| `port` | `8477` | 0 to 65,535 |" in settings_reference()
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    assert REFERENCE_PAGE.read_text("utf-8") == settings_reference()
+
+
+def test_config_show_masks_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in os.environ if name.startswith("HIVEMEM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HIVEMEM_EMBEDDER_API_KEY", "sk-secret")
+    assert main(["config", "show", "--json", "--data-dir", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "sk-secret" not in shown
+    rows = json.loads(shown)
+    assert rows["embedder_api_key"] == {"value": "***", "source": "environment"}
+    assert rows["reranker_api_key"] == {"value": "", "source": "default"}
+    assert rows["data_dir"] == {"value": str(tmp_path), "source": "flag"}
+    assert main(["config", "show", "--data-dir", str(tmp_path)]) == 0
+    assert "***" in capsys.readouterr().out

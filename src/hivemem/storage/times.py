@@ -19,5 +19,12 @@ def to_microseconds(moment: datetime) -> int:
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """The aware UTC moment that `to_microseconds` made a number of."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    """The aware UTC moment that `to_microseconds` made a number of.
+
+    Raises:
+        ValueError: No `datetime` is so far away; the number was not made by `to_microseconds`.
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError as error:
+        raise ValueError(f"{microseconds} microseconds are beyond the year 9999.") from error

@@ -151,15 +151,23 @@ class TwoStores(RuleBasedStateMachine):
         return update(replace(thing, write_version=before.write_version), of_node)
 
     @rule(
-        some_nodes=st.lists(st.tuples(nodes, st.none() | node_vectors), max_size=4),
+        some_nodes=st.lists(
+            st.tuples(nodes, st.none() | node_vectors), max_size=4, unique_by=lambda pair: pair[0].key
+        ),
         some_edges=st.lists(edges, max_size=3),
         some_hyperedges=st.lists(hyperedges, max_size=2),
         lines=st.lists(entries, max_size=2),
         at=moments,
+        with_ends=st.sampled_from([True, True, True, False]),
     )
-    def put(self, some_nodes, some_edges, some_hyperedges, lines, at) -> None:
+    def put(self, some_nodes, some_edges, some_hyperedges, lines, at, with_ends) -> None:
+        ends = {key for one in some_edges for key in one.identity[:2]}
+        ends |= {key for one in some_hyperedges for key in one.keys}
+        missing = ends - self.stored().nodes.keys() - {one.key for one, _ in some_nodes}
         things = [*some_nodes, *((one, None) for one in (*some_edges, *some_hyperedges))]
         writes = [self.planned(thing, of_node) for thing, of_node in things]
+        if with_ends:
+            writes += [create(placeholder(key)) for key in sorted(missing)]
         self.both(lambda store: store.apply(GRAPH, batch(*writes, *lines, at=at)))
 
     @rule(at=moments, line=entries)
@@ -248,7 +256,7 @@ class TwoStores(RuleBasedStateMachine):
 )
 @pytest.mark.parametrize(
     ("examples", "steps"),
-    [(25, 20), pytest.param(500, 50, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
+    [(30, 20), pytest.param(500, 50, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])],
     ids=["short", "long"],
 )
 def test_a_store_behaves_like_the_reference(backend: Backend, examples: int, steps: int) -> None:

@@ -68,7 +68,8 @@ def our_errors(path: Path) -> Generator[None, None, None]:
     Raises:
         Unavailable: Locked by another process for too long, disk full, or the file is out of reach.
         Corruption: The file is damaged, or no SQLite database.
-        InvalidInput: A text argument holds a lone surrogate, which UTF-8 cannot encode.
+        InvalidInput: A text argument holds a lone surrogate, which UTF-8 cannot encode, or an integer
+            needs more than 64 bits.
     """
     try:
         yield
@@ -76,6 +77,13 @@ def our_errors(path: Path) -> Generator[None, None, None]:
         raise translated(error, path) from error
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{error.object!r} holds a lone surrogate; send well-formed text.") from error
+    except OverflowError as error:
+        raise InvalidInput("an integer is too large to be stored; send one of at most 64 bits.") from error
+
+
+def damaged_row(kind: str, id: str, error: Exception) -> Corruption:
+    """The error of a row that breaks the rules its values were checked by before they were stored."""
+    return Corruption(f"the stored {kind} {id!r} is damaged: {error} Restore a backup, or repair the row.")
 
 
 def is_busy(error: sqlite3.Error) -> bool:

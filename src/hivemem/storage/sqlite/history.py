@@ -6,10 +6,13 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.graph import GraphId, Kind, Version
 from hivemem.domain.node import Node
+from hivemem.errors import InvalidInput
+from hivemem.storage.sqlite.connection import damaged_row
 from hivemem.storage.sqlite.statements import named_statements
 from hivemem.storage.states import decode_state, encode_state
 from hivemem.storage.times import from_microseconds, to_microseconds
@@ -71,13 +74,18 @@ def keep_states(
 def versions(connection: sqlite3.Connection, graph_id: GraphId, kind: Kind, id: str) -> Sequence[Version]:
     """The history of one thing, newest first."""
     rows = connection.execute(_SQL["versions"], {"graph_id": graph_id, "kind": kind, "id": id})
-    return [
-        Version(
+    return [_version_from_row(kind, id, row) for row in rows]
+
+
+def _version_from_row(kind: Kind, id: str, row: Sequence[Any]) -> Version:
+    revision, recorded_at, state = row
+    try:
+        return Version(
             kind=kind,
             id=id,
-            revision=at_revision,
+            revision=revision,
             recorded_at=from_microseconds(recorded_at),
-            state=None if state is None else decode_state(kind, id, at_revision, state),
+            state=None if state is None else decode_state(kind, id, revision, state),
         )
-        for at_revision, recorded_at, state in rows
-    ]
+    except (InvalidInput, ValueError, KeyError, TypeError) as error:
+        raise damaged_row(f"version {revision} of {kind}", id, error) from error

@@ -11,8 +11,9 @@ from typing import Any
 
 from hivemem.domain.edge import SESSION_LABEL_PREFIX, Hyperedge, HyperedgeIdentity, Participant
 from hivemem.domain.graph import GraphId, HyperedgeWrite, Kind
-from hivemem.errors import StaleWrite
+from hivemem.errors import InvalidInput, StaleWrite
 from hivemem.storage.sqlite import history
+from hivemem.storage.sqlite.connection import damaged_row
 from hivemem.storage.sqlite.edges import check_ends
 from hivemem.storage.sqlite.history import Change
 from hivemem.storage.sqlite.nodes import check_version, write_versions
@@ -32,29 +33,7 @@ def hyperedges_from_rows(
     arguments = {"graph_id": graph_id, "ids": json.dumps([row[0] for row in rows])}
     for hyperedge_id, node_key, role, ordinal in connection.execute(_SQL["participants"], arguments):
         participants[hyperedge_id].append(Participant(node_key=node_key, role=role, ordinal=ordinal))
-    return [
-        Hyperedge(
-            hyperedge_id=hyperedge_id,
-            relationship=relationship,
-            participants=tuple(participants[hyperedge_id]),
-            description=description,
-            data=from_json(data),
-            write_version=write_version,
-            revision=revision,
-            created_at=from_microseconds(created_at),
-            updated_at=from_microseconds(updated_at),
-        )
-        for (
-            hyperedge_id,
-            relationship,
-            description,
-            data,
-            write_version,
-            revision,
-            created_at,
-            updated_at,
-        ) in rows
-    ]
+    return [_hyperedge_from_row(row, tuple(participants[row[0]])) for row in rows]
 
 
 def hyperedges(
@@ -186,6 +165,25 @@ def _put_rows(connection: sqlite3.Connection, change: Change, values: Sequence[H
             ],
         )
     history.keep_states(connection, change, Kind.HYPEREDGE, {value.hyperedge_id: value for value in values})
+
+
+def _hyperedge_from_row(row: Sequence[Any], participants: tuple[Participant, ...]) -> Hyperedge:
+    hyperedge_id, relationship, description, data, *numbers = row
+    write_version, revision, created_at, updated_at = numbers
+    try:
+        return Hyperedge(
+            hyperedge_id=hyperedge_id,
+            relationship=relationship,
+            participants=participants,
+            description=description,
+            data=from_json(data),
+            write_version=write_version,
+            revision=revision,
+            created_at=from_microseconds(created_at),
+            updated_at=from_microseconds(updated_at),
+        )
+    except (InvalidInput, ValueError) as error:
+        raise damaged_row(Kind.HYPEREDGE, hyperedge_id, error) from error
 
 
 def _digest(identity: HyperedgeIdentity) -> str:

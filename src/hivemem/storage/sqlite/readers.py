@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from hivemem.errors import Corruption, InvalidInput, Unavailable
+from hivemem.errors import Unavailable
 from hivemem.storage.sqlite.connection import connect, our_errors
 
 _P = ParamSpec("_P")
@@ -61,11 +61,6 @@ class Readers:
             connection.execute("BEGIN")
             try:
                 return read(connection)
-            except UnicodeEncodeError:
-                raise
-            except (InvalidInput, ValueError, KeyError, TypeError) as error:
-                # Values were checked before they were stored: a row that breaks a rule was damaged.
-                raise Corruption(f"the database {self._path} holds a damaged row: {error}") from error
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")

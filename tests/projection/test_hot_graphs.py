@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hivemem.errors import Corruption, Unavailable
 from hivemem.projection import GraphIndex, HotGraphs
 from hivemem.retrieval.analyse import analyse_query
 from hivemem.storage.memory import MemoryStore
+from hivemem.storage.sqlite.store import SqliteStore
 from tests.support.builders import MODEL, batch, create, delete, edge, graph, node, passage, user, vectors
 
 GRAPH = "graph_one"
@@ -203,3 +205,28 @@ async def test_a_dropped_graph_is_loaded_anew(store: CountingStore) -> None:
     after = await hot.fresh(GRAPH)
     assert after is not before
     assert after.revision == before.revision
+
+
+async def test_a_write_of_another_process_is_seen_by_the_next_call(tmp_path: Path) -> None:
+    left = await SqliteStore.open(tmp_path / "hivemem.db")
+    right = await SqliteStore.open(tmp_path / "hivemem.db")
+    try:
+        await left.add_user(user(), graph())
+        hot_left, hot_right = hot_graphs(left, page_rows=7), hot_graphs(right, page_rows=7)
+        for number in range(20):
+            writer, reader = (left, hot_right) if number % 2 else (right, hot_left)
+            await writer.apply(
+                GRAPH,
+                batch(create(node(f"key_{number:02d}", f"writer item {number}"), vectors(passage(0, 1)))),
+            )
+            assert f"key_{number:02d}" in found(await reader.fresh(GRAPH), f"item {number}")
+        keys = [f"key_{number:02d}" for number in range(20)]
+        for hot in (hot_left, hot_right):
+            index = await hot.fresh(GRAPH)
+            assert found(index, "writer item") == keys
+            assert [hit.key for hit in index.search_vectors(np.array([0, 1], dtype=np.float32), 30)] == keys
+        await right.apply(GRAPH, batch(delete((await right.nodes(GRAPH, ["key_03"]))["key_03"])))
+        assert "key_03" not in found(await hot_left.fresh(GRAPH), "writer item")
+    finally:
+        await left.close()
+        await right.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,9 +21,10 @@ MAX_NODE_LABELS = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _COMPACT_MINIMUM = 1024
-_ROW_BYTES = 300
+_ROW_BYTES = 190
 """A relationship: two dict or list slots, its id's string, its cells in the arrays (measured)."""
-_NODE_BYTES = 300
+_NODE_BYTES = 260
+"""A related node: dict slot, key, array object, list slots (measured)."""
 
 
 class Adjacency:
@@ -129,16 +131,16 @@ class Adjacency:
         rows = self._rows(key)
         if not len(rows):
             return ()
+        if len(rows) <= MAX_NODE_LABELS:
+            return tuple(sorted({self._labels[number] for number in self._row_label[rows].tolist()}))
         numbers, inverse, counts = np.unique(self._row_label[rows], return_inverse=True, return_counts=True)
         if len(numbers) > MAX_NODE_LABELS:
             newest = np.full(len(numbers), np.iinfo(np.int64).min)
             np.maximum.at(newest, inverse, self._row_created[rows])
-            chosen = _first_by(MAX_NODE_LABELS, -counts, newest)
-            names = sorted(
-                (int(counts[at]), -int(newest[at]), self._labels[numbers[at]]) for at in chosen.tolist()
-            )
-            return tuple(sorted(name for _, _, name in names[:MAX_NODE_LABELS]))
-        return tuple(sorted(self._labels[number] for number in numbers.tolist()))
+            certain, tied = _first_by(MAX_NODE_LABELS, -counts, newest)
+            names = heapq.nsmallest(MAX_NODE_LABELS - len(certain), self._label_names(numbers[tied]))
+            return tuple(sorted((*names, *self._label_names(numbers[certain]))))
+        return tuple(sorted(self._label_names(numbers)))
 
     def neighbours(self, key: str, limit: int) -> list[Neighbour]:
         """The other nodes of a node's relationships, strongest first, at most `limit`.
@@ -162,9 +164,14 @@ class Adjacency:
         keep = ~is_self
         owner, offset, others, own_offset = owner[keep], offset[keep], others[keep], own_offset[keep]
         strength = self._strength(owner, others)
-        chosen = _first_by(limit, strength, self._row_created[owner])
+        certain, tied = _first_by(limit, strength, self._row_created[owner])
+        if len(certain) + len(tied) > limit:
+            # Thousands can tie after an import; their ids alone are compared, without a key object each.
+            ids = [self._row_ids[row] for row in owner[tied].tolist()]
+            last = heapq.nlargest(limit - len(certain), ids)[-1]
+            tied = tied[[id >= last for id in ids]]
         ranked = sorted(
-            chosen.tolist(),
+            (*certain.tolist(), *tied.tolist()),
             key=lambda at: (
                 -float(strength[at]),
                 -int(self._row_created[owner[at]]),
@@ -183,6 +190,9 @@ class Adjacency:
             )
             for at in ranked[:limit]
         ]
+
+    def _label_names(self, numbers: NDArray[np.int32]) -> list[str]:
+        return [self._labels[number] for number in numbers.tolist()]
 
     def _strength(self, rows: NDArray[np.intp], others: NDArray[np.int32]) -> NDArray[np.float64]:
         relationships = len(self._row_numbers)
@@ -213,12 +223,13 @@ class Adjacency:
         row = len(self._row_ids)
         self._row_numbers[edge_id] = row
         self._row_ids.append(edge_id)
-        self._row_is_hyperedge = with_room(self._row_is_hyperedge, row + 1)
-        self._row_alive = with_room(self._row_alive, row + 1)
-        self._row_label = with_room(self._row_label, row + 1)
-        self._row_created = with_room(self._row_created, row + 1)
-        self._row_start = with_room(self._row_start, row + 1)
-        self._row_members = with_room(self._row_members, row + 1)
+        if row == len(self._row_alive):
+            self._row_is_hyperedge = with_room(self._row_is_hyperedge, row + 1)
+            self._row_alive = with_room(self._row_alive, row + 1)
+            self._row_label = with_room(self._row_label, row + 1)
+            self._row_created = with_room(self._row_created, row + 1)
+            self._row_start = with_room(self._row_start, row + 1)
+            self._row_members = with_room(self._row_members, row + 1)
         number = self._label_number(label)
         self._label_counts[number] += 1
         self._row_is_hyperedge[row] = hyperedge
@@ -278,12 +289,20 @@ class _Descending(str):
         return str.__gt__(self, other)
 
 
-def _first_by(k: int, first: NDArray[np.number], then: NDArray[np.number]) -> NDArray[np.intp]:
-    """Positions of the `k` largest by (`first`, `then`), with all that tie with the last of them."""
+def _first_by(
+    k: int, first: NDArray[np.number], then: NDArray[np.number]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the `k` largest by (`first`, `then`): the certain ones, and all that tie for the rest.
+
+    At least one ties, unless there are at most `k` values: then all are certain.
+    """
     candidates = at_least_kth(first, k)
     if len(candidates) <= k:
-        return candidates
+        return candidates, candidates[:0]
     border = first[candidates].min()
     above = candidates[first[candidates] > border]
-    tied = candidates[first[candidates] == border]
-    return np.concatenate((above, tied[at_least_kth(then[tied], k - len(above))]))
+    level = candidates[first[candidates] == border]
+    level = level[at_least_kth(then[level], k - len(above))]
+    border = then[level].min()
+    certain = np.concatenate((above, level[then[level] > border]))
+    return certain, level[then[level] == border]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections import Counter
 from collections.abc import Collection, Iterable
 
 import numpy as np
@@ -174,17 +173,15 @@ def _terms_of_label(label: str) -> DocumentTerms:
 
 
 def _terms_of_labels(labels: Iterable[str]) -> DocumentTerms:
-    total = _NO_TERMS
-    for label in labels:
-        total = _add(total, _terms_of_label(label))
-    return total
+    return functools.reduce(_add, map(_terms_of_label, labels), _NO_TERMS)
 
 
 def _add(left: DocumentTerms, right: DocumentTerms) -> DocumentTerms:
-    if not right.length and not right.frequencies:
+    if not right.frequencies:
         return left
-    frequencies = Counter(left.frequencies)
-    frequencies.update(right.frequencies)
+    frequencies = dict(left.frequencies)
+    for term, frequency in right.frequencies.items():
+        frequencies[term] = frequencies.get(term, 0) + frequency
     return DocumentTerms(frequencies=frequencies, length=left.length + right.length)
 
 

@@ -56,14 +56,15 @@ class Postings:
         self._b = b
         self._term_numbers: dict[str, int] = {}
         self._terms: list[str] = []
-        # Per term the pairs (ordinal, tf), flat, ordinals ascending; those of removed documents stay
-        # until compaction.
-        self._pairs: list[array[int]] = []
-        self._document_frequency: list[int] = []
+        # Per term one integer a document, ordinal << 32 | tf, ordinals ascending; those of removed
+        # documents stay until compaction and are counted in `_removed_from`.
+        self._postings: list[array[int]] = []
+        self._removed_from: list[int] = []
         self._ordinals: dict[str, int] = {}
         self._keys: list[str | None] = []
-        # Per document the pairs (term number, tf), flat: what `remove` has to take back.
-        self._forward: list[array[int] | None] = []
+        # Per document its term numbers and then their tf, as int32: what `remove` has to take back.
+        # Bytes, since the garbage collector would walk through hundreds of thousands of arrays.
+        self._forward: list[bytes | None] = []
         self._lengths = np.zeros(0, dtype=np.int32)
         self._alive = np.zeros(0, dtype=np.bool_)
         self._total_length = 0
@@ -95,35 +96,35 @@ class Postings:
 
         Cost: microseconds per distinct term.
         """
-        forward = array("i")
-        for term, frequency in document.frequencies.items():
-            number = self._term_numbers.get(term)
-            if number is None:
-                number = self._add_term(term)
-            forward.append(number)
-            forward.append(frequency)
+        known = self._term_numbers
+        numbers = [known.get(term, -1) for term in document.frequencies]
+        if -1 in numbers:
+            numbers = [
+                self._add_term(term) if number < 0 else number
+                for term, number in zip(document.frequencies, numbers, strict=True)
+            ]
+        frequencies = list(document.frequencies.values())
+        forward = array("i", numbers + frequencies).tobytes()
         old = self._ordinals.get(key)
         if old is not None:
-            if self._lengths[old] == document.length and _same_pairs(self._forward[old], forward):
+            if self._lengths[old] == document.length and _same_terms(self._forward[old], forward):
                 return False
             self._forget(old)
         ordinal = len(self._keys)
+        if ordinal == len(self._lengths):
+            self._lengths = with_room(self._lengths, ordinal + 1)
+            self._alive = with_room(self._alive, ordinal + 1)
         self._ordinals[key] = ordinal
         self._keys.append(key)
         self._string_bytes += len(key)
         self._forward.append(forward)
-        self._lengths = with_room(self._lengths, ordinal + 1)
-        self._alive = with_room(self._alive, ordinal + 1)
         self._lengths[ordinal] = document.length
         self._alive[ordinal] = True
         self._total_length += document.length
-        for at in range(0, len(forward), 2):
-            number = forward[at]
-            pairs = self._pairs[number]
-            pairs.append(ordinal)
-            pairs.append(forward[at + 1])
-            self._document_frequency[number] += 1
-        self._posting_count += len(forward) // 2
+        postings, high = self._postings, ordinal << 32
+        for number, frequency in zip(numbers, frequencies, strict=True):
+            postings[number].append(high | frequency)
+        self._posting_count += len(numbers)
         self._compact_if_worth_it()
         return True
 
@@ -141,9 +142,8 @@ class Postings:
         ordinal = self._ordinals.get(key)
         if ordinal is None:
             return None
-        forward = self._forward[ordinal]
-        assert forward is not None
-        frequencies = {self._terms[forward[at]]: forward[at + 1] for at in range(0, len(forward), 2)}
+        numbers, counts = _halves(self._forward[ordinal])
+        frequencies = {self._terms[number]: count for number, count in zip(numbers, counts, strict=True)}
         return DocumentTerms(frequencies=frequencies, length=int(self._lengths[ordinal]))
 
     def search(self, query: AnalysedQuery, k: int) -> list[TermHit]:
@@ -223,7 +223,7 @@ class Postings:
 
     def _frequency(self, term: str) -> int:
         number = self._term_numbers.get(term)
-        return 0 if number is None else self._document_frequency[number]
+        return 0 if number is None else len(self._postings[number]) - self._removed_from[number]
 
     def _factor(self, frequency: int) -> float:
         documents = len(self._ordinals)
@@ -239,8 +239,8 @@ class Postings:
 
     def _posting(self, number: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         # Copies: a view would forbid the array to grow.
-        pairs = np.frombuffer(self._pairs[number], dtype=np.int32)
-        return pairs[0::2].copy(), pairs[1::2].copy()
+        packed = np.frombuffer(self._postings[number], dtype=np.int64)
+        return (packed >> 32).astype(np.int32), packed.astype(np.int32)
 
     def _parts(
         self, term: _QueryTerm, ordinals: NDArray[np.int32], frequencies: NDArray[np.int32]
@@ -260,17 +260,17 @@ class Postings:
         number = len(self._terms)
         self._term_numbers[term] = number
         self._terms.append(term)
-        self._pairs.append(array("i"))
-        self._document_frequency.append(0)
+        self._postings.append(array("q"))
+        self._removed_from.append(0)
         self._string_bytes += len(term)
         return number
 
     def _forget(self, ordinal: int) -> None:
-        forward = self._forward[ordinal]
         key = self._keys[ordinal]
-        assert forward is not None and key is not None
-        for at in range(0, len(forward), 2):
-            self._document_frequency[forward[at]] -= 1
+        assert key is not None
+        numbers, _ = _halves(self._forward[ordinal])
+        for number in numbers:
+            self._removed_from[number] += 1
         self._forward[ordinal] = None
         self._keys[ordinal] = None
         self._string_bytes -= len(key)
@@ -288,40 +288,43 @@ class Postings:
         new_ordinal = np.cumsum(alive, dtype=np.int32) - np.int32(1)
         new_number = np.full(len(self._terms), -1, dtype=np.int32)
         terms: list[str] = []
-        pairs_of: list[array[int]] = []
-        frequencies: list[int] = []
-        for number, frequency in enumerate(self._document_frequency):
-            if not frequency:
+        postings: list[array[int]] = []
+        for number, term in enumerate(self._terms):
+            if len(self._postings[number]) == self._removed_from[number]:
                 continue
             new_number[number] = len(terms)
-            terms.append(self._terms[number])
-            frequencies.append(frequency)
-            pairs = np.frombuffer(self._pairs[number], dtype=np.int32).reshape(-1, 2)
-            kept = pairs[alive[pairs[:, 0]]]
-            kept[:, 0] = new_ordinal[kept[:, 0]]
-            pairs_of.append(array("i", kept.tobytes()))
-        forward_of: list[array[int] | None] = []
+            terms.append(term)
+            packed = np.frombuffer(self._postings[number], dtype=np.int64)
+            ordinals = packed >> 32
+            kept = alive[ordinals]
+            moved = (new_ordinal[ordinals[kept]].astype(np.int64) << 32) | (packed[kept] & 0xFFFFFFFF)
+            postings.append(array("q", moved.tobytes()))
+        forward_of: list[bytes | None] = []
         for forward in self._forward:
             if forward is None:
                 continue
-            numbers = np.frombuffer(forward, dtype=np.int32).reshape(-1, 2).copy()
-            numbers[:, 0] = new_number[numbers[:, 0]]
-            forward_of.append(array("i", numbers.tobytes()))
+            numbers = np.frombuffer(forward, dtype=np.int32, count=len(forward) // 8)
+            forward_of.append(new_number[numbers].tobytes() + forward[len(forward) // 2 :])
         self._lengths = self._lengths[: len(alive)][alive]
         self._alive = np.ones(len(self._lengths), dtype=np.bool_)
         self._keys = [key for key in self._keys if key is not None]
         self._ordinals = {key: at for at, key in enumerate(self._keys) if key is not None}
-        self._terms, self._pairs, self._document_frequency = terms, pairs_of, frequencies
+        self._terms, self._postings, self._removed_from = terms, postings, [0] * len(terms)
         self._term_numbers = {term: number for number, term in enumerate(terms)}
         self._forward = forward_of
-        self._posting_count = sum(frequencies)
+        self._posting_count = sum(map(len, postings))
         self._string_bytes = sum(map(len, terms)) + sum(map(len, self._ordinals))
 
 
-def _same_pairs(left: array[int] | None, right: array[int]) -> bool:
-    """Whether two flat pair lists hold the same pairs in any order; no number occurs twice."""
+def _halves(forward: bytes | None) -> tuple[list[int], list[int]]:
+    """Term numbers and their frequencies of a document that is present."""
+    assert forward is not None
+    values = memoryview(forward).cast("i").tolist()
+    return values[: len(values) // 2], values[len(values) // 2 :]
+
+
+def _same_terms(left: bytes | None, right: bytes) -> bool:
+    """Whether two forward lists hold the same terms equally often, in any order."""
     if left is None or len(left) != len(right):
         return False
-    if left == right:
-        return True
-    return set(zip(left[0::2], left[1::2], strict=True)) == set(zip(right[0::2], right[1::2], strict=True))
+    return left == right or dict(zip(*_halves(left), strict=True)) == dict(zip(*_halves(right), strict=True))

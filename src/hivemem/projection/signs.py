@@ -22,6 +22,7 @@ class Signs:
 
     def __init__(self, dimension: int) -> None:
         # One array per 64 dimensions: a scan then reads each from end to end.
+        self._rows = 0
         self._words = [np.zeros(0, dtype=np.uint64) for _ in range(-(-dimension // 64))]
 
     @property
@@ -29,17 +30,16 @@ class Signs:
         """Bytes held."""
         return sum(word.nbytes for word in self._words)
 
-    def put(self, start: int, vectors: NDArray[np.float32]) -> None:
-        """Set the rows from `start` on."""
-        end = start + len(vectors)
-        encoded = self._encode(vectors)
+    def extend(self, matrix: NDArray[np.float32]) -> None:
+        """Take up the rows of `matrix` beyond those already here, which must not have changed."""
+        start, end = self._rows, len(matrix)
+        if start == end:
+            return
+        encoded = self._encode(matrix[start:])
         for at, word in enumerate(self._words):
             self._words[at] = with_room(word, end)
             self._words[at][start:end] = encoded[:, at]
-
-    def keep(self, rows: NDArray[np.bool_]) -> None:
-        """Reduce to the rows marked True, in order."""
-        self._words = [word[: len(rows)][rows] for word in self._words]
+        self._rows = end
 
     def nearest(self, query: NDArray[np.float32], alive: NDArray[np.bool_], count: int) -> NDArray[np.intp]:
         """The `count` rows marked `alive` with the fewest differing signs, and all that tie with the last.

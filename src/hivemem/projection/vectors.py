@@ -68,14 +68,14 @@ class Vectors:
         Raises:
             Corruption: A vector has another length than the model's, or a number that is not finite.
         """
-        vectors = np.zeros((len(passages), self._dimension), dtype=np.float32)
-        for at, passage in enumerate(passages):
+        for passage in passages:
             if len(passage.vector) != 4 * self._dimension:
                 raise Corruption(
                     f"a vector of {key!r} has {len(passage.vector)} bytes, not {4 * self._dimension}; "
                     "run `hivemem reembed`."
                 )
-            vectors[at] = np.frombuffer(passage.vector, dtype="<f4")
+        joined = b"".join(passage.vector for passage in passages)
+        vectors = np.frombuffer(joined, dtype="<f4").reshape(len(passages), self._dimension)
         if not np.isfinite(vectors).all():
             raise Corruption(f"a vector of {key!r} is not finite; run `hivemem reembed`.")
         if self._is_stored(key, passages, vectors):
@@ -84,12 +84,12 @@ class Vectors:
         if not passages:
             return
         start, end = self._row_count, self._row_count + len(passages)
-        self._matrix = with_room(self._matrix, end)
-        self._owner = with_room(self._owner, end)
-        self._source = with_room(self._source, end)
-        self._span = with_room(self._span, end)
+        if end > len(self._owner):
+            self._matrix = with_room(self._matrix, end)
+            self._owner = with_room(self._owner, end)
+            self._source = with_room(self._source, end)
+            self._span = with_room(self._span, end)
         self._matrix[start:end] = vectors
-        self._signs.put(start, vectors)
         self._owner[start:end] = len(self._keys)
         self._keys.append(key)
         for row, passage in enumerate(passages, start=start):
@@ -147,6 +147,7 @@ class Vectors:
             approximate = self._matrix[: self._row_count] @ query
             rows = np.flatnonzero(alive)
             return rows, approximate if len(rows) == self._row_count else approximate[rows]
+        self._signs.extend(self._matrix[: self._row_count])
         rows = self._signs.nearest(query, alive, sifted)
         approximate = np.empty(len(rows), dtype=np.float32)
         gathered = np.empty((_GATHER_ROWS, self._dimension), dtype=np.float32)
@@ -213,7 +214,7 @@ class Vectors:
             keys.append(key)
             at += len(rows)
         self._matrix = self._matrix[: self._row_count][alive]
-        self._signs.keep(alive)
+        self._signs = Signs(self._dimension)
         self._source = self._source[: self._row_count][alive]
         self._span = self._span[: self._row_count][alive]
         self._owner, self._keys, self._rows_of = owner, keys, rows_of

@@ -102,6 +102,26 @@ async def test_endless_races_end_with_an_error_that_may_be_repeated(
     assert "'fact_a'" in refusal.value.message
 
 
+class SlowStore(MemoryStore):
+    """Leaves room between a snapshot and the write that was planned on it."""
+
+    async def apply(self, graph_id: str, batch: WriteBatch) -> int:
+        await asyncio.sleep(0.003)
+        return await super().apply(graph_id, batch)
+
+
+async def test_losers_of_a_race_take_turns_instead_of_using_up_their_attempts(
+    executor: ModelExecutor, clock: FixedClock
+) -> None:
+    store = SlowStore()
+    remember = Remember(store=store, executor=executor, clock=clock, limits=Limits())
+    writers = 100
+    await asyncio.gather(
+        *(remember.store(OWNER, StoreRequest(key="fact_a", description=f"W {n}.")) for n in range(writers))
+    )
+    assert (await store.nodes(GRAPH, ["fact_a"]))["fact_a"].write_version == writers
+
+
 class OvertakenStore(MemoryStore):
     """Another process writes right after the first read of nodes, once."""
 

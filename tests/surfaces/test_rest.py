@@ -423,6 +423,7 @@ async def test_head_is_get_without_its_body(api: Served) -> None:
 async def test_request_ids(api: Served) -> None:
     given = await api.client.get("/health", headers={"X-Request-Id": "Build-2024-abcdef"})
     assert given.headers["x-request-id"] == "Build-2024-abcdef"
+    assert given.headers["cache-control"] == "no-store"
     for bad in ("short", "x" * 65, "with blank inside", "newline%0a-abcdef"):
         own = (await api.client.get("/health", headers={"X-Request-Id": bad})).headers["x-request-id"]
         assert own != bad

@@ -93,6 +93,23 @@ def test_every_line_on_standard_output_is_a_message(tmp_path: Path) -> None:
         assert json.loads(line.decode("utf-8"))["jsonrpc"] == "2.0"
 
 
+def test_a_database_that_cannot_be_opened_ends_it_with_a_message(tmp_path: Path) -> None:
+    (tmp_path / "hivemem.toml").write_text("port = 'many'")
+    broken = Stdio(tmp_path)
+    assert broken.process.wait(timeout=30) == 2
+    code, logged = broken.close()
+    assert logged.startswith(b"error: port")
+    file = tmp_path / "file"
+    file.write_text("x")
+    broken = Stdio(file)
+    # Its input is still open: a host waits for an answer, and must see that there will be none.
+    assert broken.process.wait(timeout=30) == 8
+    code, logged = broken.close()
+    assert code == 8
+    assert str(file).encode() in logged
+    assert broken.lines == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_it_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     # The parent hands its own standard input on, so the child's input stays open when the parent dies.

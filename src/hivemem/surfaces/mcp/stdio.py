@@ -13,17 +13,29 @@ from collections.abc import Awaitable, Callable
 from mcp.server.stdio import stdio_server
 
 from hivemem.domain.access import Principal
+from hivemem.errors import HivememError
 from hivemem.surfaces.mcp.server import Context, build_server
 from hivemem.surfaces.services import Services
 
 _PARENT_POLL_SECONDS = 1.0
 
 
-async def serve_stdio(open_services: Callable[[], Awaitable[Services]]) -> None:
-    """Serve until standard input ends, or until the program that started this one is gone."""
+async def serve_stdio(
+    open_services: Callable[[], Awaitable[Services]], report: Callable[[HivememError], int]
+) -> None:
+    """Serve until standard input ends, or until the program that started this one is gone.
+
+    Args:
+        open_services: Called once standard output is safe.
+        report: Tells of services that cannot be opened, and returns the exit code for it.
+    """
     parent = os.getppid()
     async with stdio_server() as (reading, writing):
-        services = await open_services()
+        try:
+            services = await open_services()
+        except HivememError as error:
+            # A thread blocks in a read of standard input that nothing can interrupt.
+            os._exit(report(error))
         watch = asyncio.create_task(_exit_when_orphaned(parent, services))
         try:
             principal = await services.access.local_principal()
@@ -43,5 +55,4 @@ async def _exit_when_orphaned(parent: int, services: Services) -> None:
     while os.getppid() == parent:
         await asyncio.sleep(_PARENT_POLL_SECONDS)
     await services.close()
-    # A thread blocks in a read of standard input that nothing can interrupt.
-    os._exit(0)
+    os._exit(0)  # a thread still blocks in a read of standard input

@@ -19,6 +19,12 @@ from hivemem.surfaces.wire_json import dump_json
 
 _LOG = logging.getLogger("hivemem.http")
 
+_ON_EVERY_ANSWER = (
+    # Memories are private: no cache between us and the caller may keep them.
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 _ANY = frozenset(("0.0.0.0", "::", ""))
 
@@ -83,7 +89,7 @@ class Edge:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                added = [*message.get("headers", ()), (b"x-request-id", identity.encode())]
+                added = [*message.get("headers", ()), *_ON_EVERY_ANSWER, (b"x-request-id", identity.encode())]
                 message = {**message, "headers": added}
             await send(message)
 

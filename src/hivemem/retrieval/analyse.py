@@ -9,27 +9,41 @@ Query text is data: no character of it is an operator. Nothing here raises on an
 
 from __future__ import annotations
 
+import enum
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from hivemem.retrieval.identifiers import (
     compounds,
     is_identifier,
+    is_negation,
     parts,
     possessive_removed,
     whole_form,
 )
 from hivemem.retrieval.scripts import spelling, stem, without_accents
-from hivemem.retrieval.stopwords import STOP_WORDS
+from hivemem.retrieval.stopwords import ENGLISH, ENGLISH_MARKS, STOP_WORDS
 from hivemem.retrieval.words import is_han_or_kana, is_hangul, is_unspaced, tokens
 
 MAX_TERM_CHARACTERS = 64
 """Longer words are cut, in documents and queries alike."""
-FOLDED_WEIGHT = 0.5
+MAX_QUERY_TOKENS = 1000
+"""How many tokens of a query are looked at, from its end; bounds the time of enormous queries."""
+MAX_QUERY_TOKEN_CHARACTERS = 1024
+PREFIX_CHARACTERS = 5
 UNSPACED_GRAM = 3
+
+# Weights of the further forms, measured in docs/decisions/analyser.md.
+PREFIX_WEIGHT = 0.6
+PLAIN_SPELLING_WEIGHT = 0.6
+"""Of accented text for a query without any accent: its author may not type them."""
+OTHER_SPELLING_WEIGHT = 0.1
+"""Of differently accented text for a query with accents: its author means what the letters say."""
+WHOLE_RUN_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,141 +95,206 @@ class AnalysedQuery:
 def document_terms(*texts: str) -> DocumentTerms:
     """The index terms of a document given as several fields, which are analysed one by one and added.
 
-    Cost: linear; about 10 microseconds for a sentence of 25 English words seen before.
+    Cost: linear; about 20 microseconds for a sentence of 25 English words that were seen before.
     """
     terms: list[str] = []
+    prefixes: list[str] = []
     length = 0
     for text in texts:
         for token in tokens(text):
-            found, words = _indexed(token) if len(token) <= MAX_TERM_CHARACTERS else _index(token)
-            terms += found
-            length += words
+            found = _cached_entry(token) if len(token) <= MAX_TERM_CHARACTERS else _entry(token)
+            terms += found[0]
+            prefixes += found[1]
+            length += found[2]
+    if prefixes and not _is_english(terms):
+        terms += prefixes
     return DocumentTerms(frequencies=Counter(terms), length=length)
 
 
 def analyse_query(text: str, *, max_words: int = 64) -> AnalysedQuery:
     """The words of a query with the index terms that find them.
 
-    A query of stop words alone keeps all of them as informative.
+    An identifier gives a word for its whole form, the one marked `identifier`, and one for each of
+    its parts. A query of stop words alone keeps all of them as informative.
 
     Args:
         text: Any text; every character is data.
         max_words: How many informative words are kept, at least 1. A longer query keeps its tail: a
             prompt ends with the question.
     """
-    kept: dict[tuple[WeightedTerm, ...], QueryWord] = {}
+    found = tokens(text)
+    shortened = len(found) > MAX_QUERY_TOKENS
+    forms: list[tuple[_Form, bool]] = []
+    for token in found[-MAX_QUERY_TOKENS:]:
+        if len(token) > MAX_QUERY_TOKEN_CHARACTERS:
+            token = _shortened(token)
+            shortened = True
+        of_token = _forms(token)
+        names_one_thing = of_token[0].kind is _Kind.WORD and is_identifier(token)
+        forms += [(form, names_one_thing and position == 0) for position, form in enumerate(of_token)]
+    manner = _manner([form.text for form, _ in forms if form.kind is _Kind.WORD])
+    kept: dict[str, QueryWord] = {}
     informative = 0
-    shortened = False
-    for token in reversed(tokens(text)):
-        for word in reversed(_query_words(token)):
-            if word.terms in kept:
-                continue
-            if word.informative:
-                if informative == max_words:
-                    shortened = True
-                    break
-                informative += 1
-            kept[word.terms] = word
-        if shortened:
-            break
+    for form, names_one_thing in reversed(forms):
+        word = _query_word(form, names_one_thing, manner)
+        main = word.terms[0].text
+        if main in kept and not names_one_thing:
+            continue
+        if word.informative and main not in kept:
+            if informative == max_words:
+                shortened = True
+                break
+            informative += 1
+        kept[main] = word
     words = tuple(reversed(kept.values()))
     if not informative:
-        words = tuple(
-            QueryWord(surface=word.surface, terms=word.terms, informative=True, identifier=word.identifier)
-            for word in words[-max_words:]
-        )
+        words = tuple(replace(word, informative=True) for word in words[-max_words:])
     return AnalysedQuery(words=words, shortened=shortened)
 
 
-def _index(token: str) -> tuple[tuple[str, ...], int]:
-    """Index terms of a token and the number of words it counts for."""
+class _Kind(enum.Enum):
+    WORD = enum.auto()
+    GRAM = enum.auto()
+    """Part of a run without spaces, looked up as it stands."""
+
+
+class _Form(NamedTuple):
+    """A word to index or look up: as it was written, in one spelling, and what it stands in for."""
+
+    surface: str
+    text: str
+    kind: _Kind = _Kind.WORD
+    whole: bool = False
+    """Whether it is a compound in one piece, whose words stand beside it."""
+    run: str | None = None
+    """The whole Hangul word whose first two syllables these are."""
+
+
+class _Manner(NamedTuple):
+    """How a query is written, and what follows for the further forms of its words."""
+
+    spelling_weight: float
+    prefix_weight: float
+    stop_words: frozenset[str]
+
+
+def _shortened(token: str) -> str:
+    """The tail of a run without spaces; the head of a word, where its index term comes from."""
+    if is_han_or_kana(token) or is_hangul(token) or is_unspaced(token):
+        return token[-MAX_QUERY_TOKEN_CHARACTERS:]
+    return token[:MAX_QUERY_TOKEN_CHARACTERS]
+
+
+def _entry(token: str) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """Index terms of a token, its prefix terms, and the number of words it counts for."""
     if not token.isascii():
         if is_han_or_kana(token):
-            return (*token, *_grams(token, 2)), len(token)
+            return (*token, *_grams(token, 2)), (), len(token)
         if is_hangul(token):
             whole = (token[:MAX_TERM_CHARACTERS],) if len(token) > 2 else ()
-            return (*token, *_grams(token, 2), *whole), len(token)
+            return (*token, *_grams(token, 2), *whole), (), len(token)
         if is_unspaced(token):
             grams = [gram for n in range(1, UNSPACED_GRAM + 1) for gram in _grams(token, n)]
-            return tuple(grams), max(1, len(token) // UNSPACED_GRAM)
+            return tuple(grams), (), max(1, len(token) // UNSPACED_GRAM)
     terms: list[str] = []
-    wholes, leaves = _forms(token)
-    for word in (*wholes, *leaves):
-        main, folded = _main_and_folded(word)
+    prefixes: list[str] = []
+    words = 0
+    for form in _forms(token):
+        main, folded, prefix = _terms(form.text)
         terms.append(main)
-        if folded:
+        if folded != main:
             terms.append(sys.intern("~" + folded))
-    return tuple(terms), max(1, len(leaves))
+        if not form.whole:
+            words += 1
+            if prefix:
+                prefixes.append(prefix)
+    return tuple(terms), tuple(prefixes), max(1, words)
 
 
-_indexed = lru_cache(maxsize=1 << 15)(_index)
+_cached_entry = lru_cache(maxsize=1 << 15)(_entry)
 
 
-def _query_words(token: str) -> list[QueryWord]:
+def _forms(token: str) -> list[_Form]:
+    """What to look up for a token: the whole forms of a compound first, then its words."""
     if not token.isascii():
-        if is_han_or_kana(token):
-            return [_gram_word(gram) for gram in (_grams(token, 2) or [token])]
-        if is_hangul(token):
-            words = [_gram_word(gram) for gram in (_grams(token, 2) or [token])]
-            if len(token) > 2:
-                # A document with the whole word also has its first two syllables, so `held` stays true.
-                words[0] = _gram_word(token[:2], token[:MAX_TERM_CHARACTERS])
-            return words
+        if is_han_or_kana(token) or is_hangul(token):
+            grams = [_Form(gram, gram, _Kind.GRAM) for gram in _grams(token, 2) or [token]]
+            if is_hangul(token) and len(token) > 2:
+                grams[0] = grams[0]._replace(run=token[:MAX_TERM_CHARACTERS])
+            return grams
         if is_unspaced(token):
-            return [_gram_word(gram) for gram in _grams(token, min(UNSPACED_GRAM, len(token)))]
-    wholes, leaves = _forms(token)
-    identifier = is_identifier(token)
-    return [
-        QueryWord(
-            surface=word,
-            terms=_lookups(word),
-            informative=spelling(word) not in STOP_WORDS,
-            identifier=identifier and position == 0,
-        )
-        for position, word in enumerate((*wholes, *leaves))
-    ]
+            grams = _grams(token, min(UNSPACED_GRAM, len(token)))
+            return [_Form(gram, gram, _Kind.GRAM) for gram in grams]
+    plain = possessive_removed(token)
+    if (plain.isalpha() and (plain.islower() or plain.istitle() or plain.isupper())) or plain.isdecimal():
+        return [_Form(plain, plain)]
+    if is_negation(token):
+        return [_Form(token, token.replace("'", ""))]
+    words = parts(plain)
+    wholes = {whole_form(name): name for name in reversed([plain, *compounds(plain)])}
+    for word in words:
+        wholes.pop(word, None)
+    found = [_Form(surface, text, whole=True) for text, surface in reversed(wholes.items()) if text]
+    return [*found, *(_Form(word, word) for word in words)]
 
 
-def _forms(token: str) -> tuple[list[str], list[str]]:
-    """The whole forms and the leaf words of a token; a plain word is one leaf."""
-    token = possessive_removed(token)
-    if token.isalpha() and (token.islower() or token.isupper() or token.istitle()):
-        return [], [token]
-    if token.isdigit():
-        return [], [token]
-    if token.lower().endswith("n't"):
-        return [], [token.replace("'", "")]
-    leaves = parts(token)
-    whole = whole_form(token)
-    wholes = [whole, *map(whole_form, compounds(token))]
-    wholes = [name for name in dict.fromkeys(wholes) if name and name not in leaves]
-    return wholes, leaves or [token]
-
-
-def _main_and_folded(word: str) -> tuple[str, str | None]:
+@lru_cache(maxsize=1 << 15)
+def _short_word_terms(word: str) -> tuple[str, str, str | None]:
     word = spelling(word)[:MAX_TERM_CHARACTERS]
-    main = stem(word)
-    if word.isascii():
-        return main, None
-    folded = stem(without_accents(word))
-    return main, folded if folded != main else None
+    plain = without_accents(word) or word
+    prefix = None
+    if len(plain) >= PREFIX_CHARACTERS and not any(map(str.isdecimal, plain)):
+        prefix = sys.intern("^" + plain[:PREFIX_CHARACTERS])
+    return stem(word), stem(plain), prefix
 
 
-def _lookups(word: str) -> tuple[WeightedTerm, ...]:
-    main, folded = _main_and_folded(word)
-    found = [WeightedTerm(text=main, weight=1.0)]
-    if folded is not None:
-        found.append(WeightedTerm(text=folded, weight=FOLDED_WEIGHT))
-    found.append(WeightedTerm(text="~" + (folded or main), weight=FOLDED_WEIGHT))
-    return tuple(found)
+def _terms(word: str) -> tuple[str, str, str | None]:
+    """Main term, accent-free term and prefix term of a word in any spelling."""
+    # Cut before the cache as well, or it would keep enormous keys; spelling can shorten a word.
+    return _short_word_terms(word[: 4 * MAX_TERM_CHARACTERS])
+
+
+def _manner(words: list[str]) -> _Manner:
+    terms = [_terms(word) for word in words]
+    accents = any(main != folded for main, folded, _ in terms)
+    english = _is_english([main for main, _, _ in terms])
+    return _Manner(
+        spelling_weight=OTHER_SPELLING_WEIGHT if accents else PLAIN_SPELLING_WEIGHT,
+        prefix_weight=0.0 if english else PREFIX_WEIGHT,
+        stop_words=ENGLISH if english else STOP_WORDS,
+    )
+
+
+def _query_word(form: _Form, identifier: bool, manner: _Manner) -> QueryWord:
+    if form.kind is _Kind.GRAM:
+        terms = [WeightedTerm(text=form.text, weight=1.0)]
+        if form.run is not None:
+            # A document with the word also has its first two syllables, so "held" stays true.
+            terms.append(WeightedTerm(text=form.run, weight=WHOLE_RUN_WEIGHT))
+        return QueryWord(surface=form.surface, terms=tuple(terms), informative=True, identifier=False)
+    main, folded, prefix = _terms(form.text)
+    terms = [WeightedTerm(text=main, weight=1.0)]
+    if folded != main:
+        terms.append(WeightedTerm(text=folded, weight=manner.spelling_weight))
+    terms.append(WeightedTerm(text="~" + folded, weight=manner.spelling_weight))
+    if prefix and manner.prefix_weight and not form.whole:
+        terms.append(WeightedTerm(text=prefix, weight=manner.prefix_weight))
+    return QueryWord(
+        surface=form.surface,
+        terms=tuple(terms),
+        informative=spelling(form.text[:MAX_TERM_CHARACTERS]) not in manner.stop_words,
+        identifier=identifier,
+    )
+
+
+def _is_english(terms: list[str]) -> bool:
+    """Whether at least one word in 24, or three different ones, are marks of English."""
+    found = len(_ENGLISH_MARKS.intersection(terms))
+    return found >= 3 or found * 24 >= len(terms)
+
+
+_ENGLISH_MARKS = frozenset(map(stem, ENGLISH_MARKS))
 
 
 def _grams(text: str, n: int) -> list[str]:
     return [text[start : start + n] for start in range(len(text) - n + 1)]
-
-
-def _gram_word(gram: str, whole: str | None = None) -> QueryWord:
-    terms = [WeightedTerm(text=gram, weight=1.0)]
-    if whole is not None:
-        terms.append(WeightedTerm(text=whole, weight=FOLDED_WEIGHT))
-    return QueryWord(surface=gram, terms=tuple(terms), informative=True, identifier=False)

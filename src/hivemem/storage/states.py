@@ -14,10 +14,13 @@ from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.text import JsonObject
 from hivemem.storage.times import from_microseconds, to_microseconds
 
+# One encoder for all: `json.dumps` with arguments makes a new one at each call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 def to_json(value: object) -> str:
     """JSON text that keeps 1 and 1.0 apart, large integers exact and the order of names."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def from_json(text: str) -> JsonObject:

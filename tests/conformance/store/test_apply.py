@@ -84,6 +84,10 @@ STALE = {
     "a new hyperedge whose identity exists in another order": batch(hyperedge("c_1", "a_1", "b_1")),
     "a hyperedge at another version": batch(update(replace(HYPER, write_version=2))),
     "a hyperedge that does not exist": batch(update(hyperedge("b_1", "c_1", "d_1"))),
+    "a hyperedge that takes the identity of another": batch(
+        hyperedge("b_1", "c_1", "d_1"),
+        update(hyperedge("b_1", "c_1", "d_1"), participants=HYPER.participants),
+    ),
     "a hyperedge over a missing node": batch(hyperedge("a_1", "b_1", "nobody_1")),
     "a hyperedge with the id of an edge": batch(hyperedge("b_1", "c_1", "d_1", hyperedge_id=EDGE.edge_id)),
     "the removal of a node at another version": batch(delete(replace(ABCD[3], write_version=2))),
@@ -97,6 +101,9 @@ STALE = {
     ),
     "the removal of an edge that goes with its node": batch(delete(ABCD[0]), delete(EDGE)),
     "the same new node twice": batch(node("e_1"), node("e_1")),
+    "the same new hyperedge twice under two ids": batch(
+        hyperedge("b_1", "c_1", "d_1"), hyperedge("b_1", "c_1", "d_1", hyperedge_id="hyper_x")
+    ),
     "the same new edge twice under two ids": batch(edge("c_1", "d_1"), edge("c_1", "d_1", edge_id="edge_x")),
 }
 

@@ -65,18 +65,19 @@ SET vector_model = :vector_model, enrichment_status = :enrichment_status, revisi
 WHERE graph_id = :graph_id AND key = :key
 
 -- name: without_vectors
--- Three ranges of nodes_by_vector_model; all but the first are empty unless the model was changed.
+-- Three ranges of one index, usually small: nodes without vectors, and nodes of other models. Without
+-- INDEXED BY the planner walks all keys in order instead, to spare the sort (23 ms at 64,000 nodes).
 SELECT key, node_type, description, data, search_text, assets, enrichment_status,
        write_version, revision, created_at, updated_at
 FROM nodes
 WHERE graph_id = :graph_id AND key IN (
-    SELECT key FROM nodes
+    SELECT key FROM nodes INDEXED BY nodes_by_vector_model
     WHERE graph_id = :graph_id AND vector_model IS NULL AND enrichment_status <> 'placeholder'
     UNION ALL
-    SELECT key FROM nodes
+    SELECT key FROM nodes INDEXED BY nodes_by_vector_model
     WHERE graph_id = :graph_id AND vector_model < :model_id AND enrichment_status <> 'placeholder'
     UNION ALL
-    SELECT key FROM nodes
+    SELECT key FROM nodes INDEXED BY nodes_by_vector_model
     WHERE graph_id = :graph_id AND vector_model > :model_id AND enrichment_status <> 'placeholder'
     ORDER BY key
     LIMIT :limit

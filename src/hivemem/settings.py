@@ -145,13 +145,23 @@ class Settings:
         maximum=1_000_000,
     )
     rerank_depth: int = _setting(
-        50,
-        "Candidates that the reranker scores in one recall; more finds more and takes longer.",
+        20,
+        "Candidates that the reranker reads in one recall; more finds more and takes longer.",
+        minimum=0,
+        maximum=500,
+    )
+    rerank_context_depth: int = _setting(
+        16,
+        "Best of these that it reads a second time, among their neighbours; 0 switches that off.",
         minimum=0,
         maximum=500,
     )
     rerank_tokens: int = _setting(
-        128, "Tokens of each text that the reranker reads.", minimum=16, maximum=8_192
+        3_000,
+        "Estimated tokens that the reranker reads in one recall, both times together: with longer texts "
+        "fewer candidates are read, at least five.",
+        minimum=100,
+        maximum=1_000_000,
     )
     rerank_budget_seconds: float = _setting(
         1.0,
@@ -160,13 +170,13 @@ class Settings:
         maximum=60.0,
     )
     relevance_floor: float = _setting(
-        0.1,
-        "Relevance under which a result is dropped; higher is stricter, 0 keeps everything.",
+        0.3,
+        "A recall whose best relevance is below this returns nothing; higher is stricter.",
         minimum=0.0,
         maximum=1.0,
     )
     regex_max_seconds: float = _setting(
-        3.0, "Time for one recall with force_regex.", minimum=0.1, maximum=60.0
+        5.0, "Time for one recall with force_regex.", minimum=0.1, maximum=60.0
     )
     projection_max_bytes: int = _setting(
         512 * MIB,

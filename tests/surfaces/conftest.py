@@ -14,8 +14,8 @@ async def api(tmp_path: Path) -> AsyncIterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One `hivemem serve` for the tests of a module; each uses keys of its own."""
+    """One `hivemem serve` for all tests that need a real one; starting it takes seconds."""
     with Server(tmp_path_factory.mktemp("served")) as running:
         yield running

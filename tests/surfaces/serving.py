@@ -123,6 +123,7 @@ class Server:
     """A real `hivemem serve` on a free port."""
 
     def __init__(self, data_dir: Path, *arguments: str, **extra: str) -> None:
+        self.data_dir = data_dir
         self.process = subprocess.Popen(
             command("serve", "--port", "0", "--json", "--data-dir", str(data_dir), *arguments),
             stdout=subprocess.PIPE,
@@ -132,8 +133,8 @@ class Server:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            assert self.process.stderr is not None
-            raise AssertionError(self.process.stderr.read().decode())
+            _, logged = self.process.communicate(timeout=20)
+            raise AssertionError(logged.decode())
         self.announced: dict[str, str] = json.loads(line)
         self.url = self.announced["url"]
         self.key = self.announced.get("key", "")

@@ -191,7 +191,7 @@ REFUSED = [
         '/session_id is not of type "string"',
     ),
     ("recall", {"query": "x", "organization_id": "acme"}, 400, "invalid_request", "/organization_id"),
-    ("recall", {"query": "x" * 100_001}, 413, "payload_too_large", "/query"),
+    ("recall", {"query": "x" * 100_001}, 422, "validation_error", "/query"),
     ("recall", {"query": "a\x00b"}, 422, "validation_error", "/query"),
     ("store", {"description": "x"}, 422, "validation_error", "/key is required."),
     ("store", {"key": "k"}, 422, "validation_error", "/description is required."),

@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from tests.surfaces.serving import Server, command, environment, run_cli
+from tests.surfaces.serving import REST, Server, bearer, command, environment
 
 HELLO = {
     "protocolVersion": "2025-06-18",
@@ -149,13 +150,13 @@ def test_it_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_official_client_works_beside_a_running_server(tmp_path: Path, mode: Any) -> None:
-    with Server(tmp_path) as server:
-        process = command("mcp", "--data-dir", str(tmp_path))
-        parameters = StdioServerParameters(command=process[0], args=process[1:], env=environment())
-        async with Client(stdio_client(parameters), mode=mode) as client:
-            stored = await client.call_tool("hm_store", {"key": "fact_a", "description": "Written by stdio."})
-            assert stored.is_error is False
-        seen = run_cli(tmp_path, "recall", "written by stdio", "--json")
-        assert json.loads(seen.stdout)["results"][0]["key"] == "fact_a"
-        assert server.process.poll() is None
+async def test_the_official_client_works_beside_a_running_server(server: Server, mode: Any) -> None:
+    process = command("mcp", "--data-dir", str(server.data_dir))
+    parameters = StdioServerParameters(command=process[0], args=process[1:], env=environment())
+    key = f"fact_stdio_{mode}"
+    async with Client(stdio_client(parameters), mode=mode) as client:
+        stored = await client.call_tool("hm_store", {"key": key, "description": f"Written by {mode} stdio."})
+        assert stored.is_error is False
+        async with httpx2.AsyncClient(headers=bearer(server.key)) as http:
+            seen = await http.post(f"{server.url}{REST}/recall", json={"query": f"written by {mode} stdio"})
+        assert key in [item["key"] for item in seen.json()["results"]]

@@ -100,7 +100,6 @@ class Operation(Generic[InputT]):
 
 
 async def _recall(services: Services, principal: Principal, sent: RecallInput) -> JsonObject:
-    _require_own_memory(sent.organization_id)
     result = await services.recall.recall(
         principal,
         RecallRequest(

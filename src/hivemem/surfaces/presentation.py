@@ -142,6 +142,7 @@ def nodes_answer(
     def fit(item: Item, size: int) -> Item:
         return {"key": item["key"], "entry": fit_node_entry(item["entry"], size - 100, hint)}
 
+    kept: list[Item]
     if alone:
         # The text itself was accepted under a limit, so it can be returned; the lists were not.
         kept = [{"key": item["key"], "entry": _fit_lists(item["entry"], room)} for item in entries]

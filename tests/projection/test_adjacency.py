@@ -91,6 +91,12 @@ def test_ties_are_the_newest_first_then_by_id() -> None:
     assert [n.edge_id for n in graph.neighbours("a", 1)] == ["e3"]
 
 
+def test_ties_are_cut_at_the_limit_without_loss() -> None:
+    graph = build(*(edge("a", f"b{n}", "uses", edge_id=f"e{n}") for n in (3, 1, 4, 2)))
+    for limit in range(1, 6):
+        assert [n.edge_id for n in graph.neighbours("a", limit)] == ["e4", "e3", "e2", "e1"][:limit]
+
+
 def test_a_replaced_edge_moves() -> None:
     graph = build(edge("a", "b", "uses", edge_id="e1"))
     touched = graph.put_edge(edge("a", "c", "replaces", edge_id="e1"))

@@ -130,7 +130,11 @@ def test_following_equals_building_anew(changes: list[tuple[Any, ...]]) -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.add_user(user(), graph())
+        await store.apply(
+            GRAPH, batch(*(node(name, text) for name, text in zip(KEYS, TEXTS[1:], strict=False)))
+        )
         index = GraphIndex(3)
+        await follow(store, index, 1000)
         for number, operation in enumerate(changes):
             if operation[0] == "catch up":
                 await follow(store, index, operation[1])
@@ -176,6 +180,19 @@ def test_every_text_of_a_node_is_searchable() -> None:
     for word in ("kumo", "billing", "invoice", "oslo", "ferry"):
         assert found(index, word) == ["svc_kumo"]
     assert sorted(found(index, "paged")) == ["svc_kumo", "team_blue"]
+
+
+def test_the_words_of_relationships_come_and_go_with_them() -> None:
+    index = GraphIndex(0)
+    index.apply(page(1, node("alpha", "garden pump"), node("beta", "garden gate")))
+    own = index.search_terms(analyse_query("pump"), 5)
+    index.apply(page(2, edges=(edge("alpha", "beta", "feeds water", edge_id="e1"),)))
+    assert sorted(found(index, "water")) == ["alpha", "beta"]
+    index.apply(page(3, edges=(edge("alpha", "beta", "blocks light", edge_id="e1"),)))
+    assert (found(index, "water"), sorted(found(index, "light"))) == ([], ["alpha", "beta"])
+    index.apply(page(4, removals=(Removal(kind=Kind.EDGE, id="e1", revision=4),)))
+    assert found(index, "light") == []
+    assert index.search_terms(analyse_query("pump"), 5) == own
 
 
 def test_an_updated_text_leaves_no_word_and_no_vector_behind() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -262,3 +264,26 @@ def test_the_size_grows_with_what_is_stored_and_shrinks_again() -> None:
         page(2, removals=tuple(Removal(kind=Kind.NODE, id=f"key_{n}", revision=2) for n in range(200)))
     )
     assert index.size_bytes < full / 4
+
+
+def test_a_search_in_another_thread_sees_whole_pages_only() -> None:
+    index = GraphIndex(0)
+    names = [f"key_{number:02d}" for number in range(30)]
+    rounds = 60
+    finished = threading.Event()
+
+    def watch() -> set[int]:
+        sizes: set[int] = set()
+        while not finished.is_set():
+            sizes.update(len(index.search_terms(analyse_query(f"round{n}"), 100)) for n in range(rounds))
+        return sizes
+
+    with ThreadPoolExecutor(2) as pool:
+        watchers = [pool.submit(watch) for _ in range(2)]
+        try:
+            for number in range(rounds):
+                index.apply(page(number + 1, *(node(name, f"text of round{number}") for name in names)))
+        finally:
+            finished.set()
+        assert set[int]().union(*(watcher.result() for watcher in watchers)) <= {0, len(names)}
+    assert found(index, f"round{rounds - 1}")[:1] == ["key_00"]

@@ -34,6 +34,7 @@ class GraphIndex:
 
     def __init__(self, dimension: int) -> None:
         self._lock = threading.Lock()
+        self._dimension = dimension
         self._applying = threading.Lock()
         self._revision = 0
         self._postings = Postings()
@@ -51,6 +52,16 @@ class GraphIndex:
     def node_count(self) -> int:
         """The number of described nodes; placeholders are not searchable and not counted."""
         return len(self._postings)
+
+    @property
+    def embedded_count(self) -> int:
+        """The number of described nodes that have a vector of the index's model."""
+        return self._vectors.node_count
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; 0 when the index has none."""
+        return self._dimension
 
     @property
     def size_bytes(self) -> int:

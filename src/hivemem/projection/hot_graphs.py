@@ -77,6 +77,15 @@ class HotGraphs:
         self._evict(keep=graph_id)
         return index
 
+    def use_model(self, model_id: str, dimension: int) -> None:
+        """Follow the vectors of another model from now on; all indexes are loaded anew."""
+        if (model_id, dimension) == (self._model_id, self._dimension):
+            return
+        self._model_id, self._dimension = model_id, dimension
+        self._indexes.clear()
+        # A catch-up that is running builds an index of the old model; nobody new may wait for it.
+        self._catching_up.clear()
+
     def drop(self, graph_id: GraphId) -> None:
         """Forget the index of a graph; the next `fresh` loads it anew."""
         self._indexes.pop(graph_id, None)

@@ -57,6 +57,11 @@ class Vectors:
         return self._live_rows
 
     @property
+    def node_count(self) -> int:
+        """Nodes that have at least one passage."""
+        return len(self._rows_of)
+
+    @property
     def size_bytes(self) -> int:
         """Memory held: the arrays, and an estimate of the key table."""
         arrays = (self._matrix, self._owner, self._source, self._span)

@@ -1,0 +1,276 @@
+"""The composition root: from settings to running use cases. Nothing else knows which parts are real."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from hivemem.domain.graph import GraphId
+from hivemem.errors import HivememError, InvalidInput
+from hivemem.models.download import repository_files
+from hivemem.models.executor import ModelExecutor
+from hivemem.models.hashing import HashingEmbedder
+from hivemem.models.http import HttpEmbedder, HttpReranker, RerankShape
+from hivemem.models.onnx import OnnxEmbedder, OnnxReranker
+from hivemem.models.passages import PassageLimits
+from hivemem.models.weights import EMBEDDER, RERANKER, directory_files, packaged_files
+from hivemem.ports.models import Embedder, Reranker
+from hivemem.ports.store import Store
+from hivemem.projection.hot_graphs import HotGraphs
+from hivemem.retrieval.ranking import Calibration
+from hivemem.service.access import Access
+from hivemem.service.nodes import Nodes
+from hivemem.service.overview import Overview
+from hivemem.service.recall import Recall, RerankLimits
+from hivemem.service.reembed import Reembed
+from hivemem.service.remember import Remember
+from hivemem.settings import Settings
+from hivemem.storage.sqlite import SqliteStore
+
+DATABASE_FILE = "hivemem.sqlite3"
+
+_MODEL_RETRY_SECONDS = 60.0
+_EMBED_RETRY_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+ModelT = TypeVar("ModelT")
+
+
+class SystemClock:
+    """The machine's time, and random ids."""
+
+    def now(self) -> datetime:
+        """The present, aware UTC."""
+        return datetime.now(UTC)
+
+    def new_id(self, prefix: str) -> str:
+        """`prefix`, an underscore and 80 random bits in hex."""
+        return f"{prefix}_{secrets.token_hex(10)}"
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenServices:
+    """The use cases over one open database, and what runs behind them."""
+
+    settings: Settings
+    clock: SystemClock
+    store: Store
+    executor: ModelExecutor
+    hot: HotGraphs
+    remember: Remember
+    recall: Recall
+    overview: Overview
+    nodes: Nodes
+    access: Access
+    background: Background
+
+    @property
+    def models_loading(self) -> bool:
+        """Whether a model is still on its way: neither usable nor given up."""
+        return self.background.models_loading
+
+    async def close(self) -> None:
+        """Finish running writes and release files, threads and models. Safe to call twice."""
+        await self.background.close()
+        await self.recall.close()
+        await asyncio.to_thread(self.executor.close)
+        await self.store.close()
+
+
+class Background:
+    """What goes on beside requests: loading the models, and embedding nodes that wait for a vector."""
+
+    def __init__(self, settings: Settings, executor: ModelExecutor, hot: HotGraphs, store: Store) -> None:
+        self._settings = settings
+        self._executor = executor
+        self._hot = hot
+        self._store = store
+        self._reembed = Reembed(store=store, executor=executor)
+        self._waiting: set[GraphId] = set()
+        self._woken = asyncio.Event()
+        self._loading = asyncio.create_task(self._load_models(), name="load models")
+        self._embedding: asyncio.Task[None] | None = None
+        self.models_loading = True
+
+    def embed_pending(self, graph_id: GraphId) -> None:
+        """Embed the graph's nodes that have no vector, soon."""
+        self._waiting.add(graph_id)
+        self._woken.set()
+
+    def keep_embedding(self) -> None:
+        """Embed what waits now and later, in every graph, until `close`."""
+        if self._embedding is None:
+            self._embedding = asyncio.create_task(self._embed_all(), name="embed pending nodes")
+
+    async def close(self) -> None:
+        """Stop; what is half done is found again at the next start."""
+        tasks = [task for task in (self._loading, self._embedding) if task is not None]
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _load_models(self) -> None:
+        """Load both models; one that fails is tried again, since files can be mended and hosts return."""
+        settings, executor = self._settings, self._executor
+        missing = True
+        while missing:
+            if executor.embedder is None:
+                embedder, problem = await _loaded(lambda: load_embedder(settings))
+                executor.use_embedder(embedder, problem)
+                if embedder is not None:
+                    self._hot.use_model(embedder.model_id, embedder.dimension)
+            wants_reranker = settings.reranker != "none"
+            if executor.reranker is None and wants_reranker:
+                reranker, problem = await _loaded(lambda: load_reranker(settings))
+                executor.use_reranker(reranker, problem)
+            self.models_loading = False
+            missing = executor.embedder is None or (wants_reranker and executor.reranker is None)
+            if missing:
+                await asyncio.sleep(_MODEL_RETRY_SECONDS)
+
+    async def _embed_all(self) -> None:
+        for user in await self._store.users():
+            self._waiting.update(graph.graph_id for graph in await self._store.graphs(user.user_id))
+        while True:
+            while self._waiting and self._executor.embedder is not None:
+                graph_id = self._waiting.pop()
+                try:
+                    await self._reembed.run(graph_id)
+                except HivememError as error:
+                    log.warning("embedding of %s waits: %s", graph_id, error.message)
+                    self._waiting.add(graph_id)
+                    break
+            self._woken.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), _EMBED_RETRY_SECONDS if self._waiting else None)
+
+
+async def open_services(settings: Settings, *, background: bool = False) -> OpenServices:
+    """Open the database in `settings.data_dir`, which must exist, and start loading the models.
+
+    Args:
+        settings: Checked values.
+        background: Embed in the background what was stored without a vector; for processes that stay.
+
+    Raises:
+        Corruption: The file is not a hivemem database, or is damaged.
+        Unavailable: The file cannot be opened or is locked for too long.
+    """
+    store = await SqliteStore.open(
+        Path(settings.data_dir) / DATABASE_FILE, busy_timeout_seconds=settings.busy_timeout_seconds
+    )
+    clock, limits = SystemClock(), settings.limits
+    executor = ModelExecutor(
+        None,
+        None,
+        embedder_problem="the embedding model is still being loaded",
+        # Without a reranker by choice nothing is degraded, so there is no problem to tell.
+        reranker_problem=None if settings.reranker == "none" else "the reranker is still being loaded",
+        max_queued_texts=settings.model_queue_texts,
+    )
+    hot = HotGraphs(store, model_id="", dimension=0, max_bytes=settings.projection_max_bytes)
+    work = Background(settings, executor, hot, store)
+    if background:
+        work.keep_embedding()
+    return OpenServices(
+        settings=settings,
+        clock=clock,
+        store=store,
+        executor=executor,
+        hot=hot,
+        remember=Remember(
+            store=store,
+            executor=executor,
+            clock=clock,
+            limits=limits,
+            on_pending=work.embed_pending if background else None,
+        ),
+        recall=Recall(
+            store=store,
+            hot=hot,
+            executor=executor,
+            clock=clock,
+            limits=limits,
+            calibration=replace(Calibration(), floor=settings.relevance_floor),
+            rerank=RerankLimits(
+                depth=settings.rerank_depth,
+                context_depth=settings.rerank_context_depth,
+                tokens=settings.rerank_tokens,
+                budget_seconds=settings.rerank_budget_seconds,
+            ),
+            regex_seconds=settings.regex_max_seconds,
+        ),
+        overview=Overview(store=store, hot=hot),
+        nodes=Nodes(store=store, limits=limits),
+        access=Access(store=store, clock=clock),
+        background=work,
+    )
+
+
+async def _loaded(load: Callable[[], ModelT]) -> tuple[ModelT | None, str | None]:
+    try:
+        return await asyncio.to_thread(load), None
+    except HivememError as error:
+        log.warning("a model could not be loaded: %s", error.message)
+        return None, error.message
+
+
+def load_embedder(settings: Settings) -> Embedder:
+    """The embedder that `settings.embedder` names.
+
+    Raises:
+        InvalidInput: The setting has another form than the documented ones.
+        Unavailable: A file or host cannot be reached.
+        Corruption: A file is not what it must be.
+    """
+    kind, _, rest = settings.embedder.partition(":")
+    threads = settings.model_threads or None
+    passages = PassageLimits()
+    if kind == "hashing":
+        return HashingEmbedder(int(rest) if rest else 384)
+    if kind == "openai":
+        url, model = _url_and_model(settings.embedder, rest)
+        return HttpEmbedder(url, model, api_key=settings.embedder_api_key or None)
+    if kind == "bundled":
+        files = packaged_files(EMBEDDER)
+    elif kind == "directory":
+        files = directory_files(Path(rest).expanduser())
+    elif kind == "huggingface":
+        files = repository_files(rest, cache=Path(settings.data_dir) / "models")
+    else:
+        raise InvalidInput(f"the setting embedder is {settings.embedder!r}; see `hivemem config reference`.")
+    return OnnxEmbedder(files, threads=threads, passages=passages)
+
+
+def load_reranker(settings: Settings) -> Reranker:
+    """The cross-encoder that `settings.reranker` names; the errors are those of `load_embedder`."""
+    kind, _, rest = settings.reranker.partition(":")
+    key = settings.reranker_api_key or None
+    if kind == "tei":
+        return HttpReranker(rest, "", shape=RerankShape.TEI, api_key=key)
+    if kind in (RerankShape.COHERE, RerankShape.JINA):
+        url, model = _url_and_model(settings.reranker, rest)
+        return HttpReranker(url, model, shape=RerankShape(kind), api_key=key)
+    if kind == "bundled":
+        files = packaged_files(RERANKER)
+    elif kind == "directory":
+        files = directory_files(Path(rest).expanduser())
+    else:
+        raise InvalidInput(f"the setting reranker is {settings.reranker!r}; see `hivemem config reference`.")
+    return OnnxReranker(files, threads=settings.model_threads or None)
+
+
+def _url_and_model(setting: str, rest: str) -> tuple[str, str]:
+    url, separator, model = rest.rpartition("#")
+    if not separator or not url or not model:
+        raise InvalidInput(f"the setting {setting!r} lacks its model; write KIND:BASE_URL#MODEL.")
+    return url, model

@@ -1,7 +1,7 @@
 """The default models: an embedder and a reranker that run on the CPU, offline, through onnxruntime.
 
 Every text goes through the network alone. The weights are quantised dynamically: one activation
-scale serves a whole batch, so a text's result would depend on its companions (measured: up to 0.04
+scale serves a whole batch, so a text's result would depend on its companions (measured: up to 0.05
 in a vector's entry, up to 0.38 in a logit). Alone it is exact, needs no padding, and costs no more:
 `threads` texts are computed at once, each on one core. docs/decisions/model-weights.md has the figures.
 """

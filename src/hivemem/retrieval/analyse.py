@@ -124,28 +124,25 @@ def analyse_query(text: str, *, max_words: int = 64) -> AnalysedQuery:
     """
     found = tokens(text)
     shortened = len(found) > MAX_QUERY_TOKENS
-    forms: list[tuple[_Form, bool]] = []
+    forms: list[_Form] = []
     for token in found[-MAX_QUERY_TOKENS:]:
         if len(token) > MAX_QUERY_TOKEN_CHARACTERS:
             token = _shortened(token)
             shortened = True
-        of_token = _forms(token)
-        names_one_thing = of_token[0].kind is _Kind.WORD and is_identifier(token)
-        forms += [(form, names_one_thing and position == 0) for position, form in enumerate(of_token)]
-    manner = _manner([form.text for form, _ in forms if form.kind is _Kind.WORD])
-    kept: dict[str, QueryWord] = {}
+        forms += _forms(token)
+    manner = _manner([form.text for form in forms if form.kind is not _Kind.GRAM])
+    kept: dict[tuple[WeightedTerm, ...], QueryWord] = {}
     informative = 0
-    for form, names_one_thing in reversed(forms):
-        word = _query_word(form, names_one_thing, manner)
-        main = word.terms[0].text
-        if main in kept and not names_one_thing:
+    for form in reversed(forms):
+        word = _query_word(form, manner)
+        if word.terms in kept:
             continue
-        if word.informative and main not in kept:
+        if word.informative:
             if informative == max_words:
                 shortened = True
                 break
             informative += 1
-        kept[main] = word
+        kept[word.terms] = word
     words = tuple(reversed(kept.values()))
     if not informative:
         words = tuple(replace(word, informative=True) for word in words[-max_words:])
@@ -154,20 +151,23 @@ def analyse_query(text: str, *, max_words: int = 64) -> AnalysedQuery:
 
 class _Kind(enum.Enum):
     WORD = enum.auto()
+    NAME = enum.auto()
+    """An identifier in one piece; its words stand beside it."""
     GRAM = enum.auto()
     """Part of a run without spaces, looked up as it stands."""
 
 
 class _Form(NamedTuple):
-    """A word to index or look up: as it was written, in one spelling, and what it stands in for."""
+    """A word to index or look up: as it is written, as it is spelled for the index, and larger units.
+
+    `wholes` are compounds that begin here, or the Hangul word around two syllables. A document that
+    has one of them also has `text`, so they raise the score and make no word falsely held.
+    """
 
     surface: str
     text: str
     kind: _Kind = _Kind.WORD
-    whole: bool = False
-    """Whether it is a compound in one piece, whose words stand beside it."""
-    run: str | None = None
-    """The whole Hangul word whose first two syllables these are."""
+    wholes: tuple[str, ...] = ()
 
 
 class _Manner(NamedTuple):
@@ -200,14 +200,14 @@ def _entry(token: str) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     prefixes: list[str] = []
     words = 0
     for form in _forms(token):
-        main, folded, prefix = _terms(form.text)
-        terms.append(main)
-        if folded != main:
-            terms.append(sys.intern("~" + folded))
-        if not form.whole:
-            words += 1
-            if prefix:
+        for text in (form.text, *form.wholes):
+            main, folded, prefix = _terms(text)
+            terms.append(main)
+            if folded != main:
+                terms.append(sys.intern("~" + folded))
+            if prefix and text is form.text and form.kind is _Kind.WORD:
                 prefixes.append(prefix)
+        words += form.kind is _Kind.WORD
     return tuple(terms), tuple(prefixes), max(1, words)
 
 
@@ -215,27 +215,38 @@ _cached_entry = lru_cache(maxsize=1 << 15)(_entry)
 
 
 def _forms(token: str) -> list[_Form]:
-    """What to look up for a token: the whole forms of a compound first, then its words."""
+    """What to look up for a token: an identifier in one piece, then the words."""
     if not token.isascii():
         if is_han_or_kana(token) or is_hangul(token):
             grams = [_Form(gram, gram, _Kind.GRAM) for gram in _grams(token, 2) or [token]]
             if is_hangul(token) and len(token) > 2:
-                grams[0] = grams[0]._replace(run=token[:MAX_TERM_CHARACTERS])
+                grams[0] = grams[0]._replace(wholes=(token[:MAX_TERM_CHARACTERS],))
             return grams
         if is_unspaced(token):
             grams = _grams(token, min(UNSPACED_GRAM, len(token)))
             return [_Form(gram, gram, _Kind.GRAM) for gram in grams]
     plain = possessive_removed(token)
-    if (plain.isalpha() and (plain.islower() or plain.istitle() or plain.isupper())) or plain.isdecimal():
+    if plain.isalpha() and (plain.islower() or plain.istitle() or plain.isupper()):
         return [_Form(plain, plain)]
-    if is_negation(token):
-        return [_Form(token, token.replace("'", ""))]
+    if is_negation(plain):
+        return [_Form(plain, plain.replace("'", ""))]
     words = parts(plain)
-    wholes = {whole_form(name): name for name in reversed([plain, *compounds(plain)])}
-    for word in words:
-        wholes.pop(word, None)
-    found = [_Form(surface, text, whole=True) for text, surface in reversed(wholes.items()) if text]
-    return [*found, *(_Form(word, word) for word in words)]
+    whole = whole_form(plain)
+    names = [plain, *compounds(plain)]
+    forms: list[_Form] = []
+    if is_identifier(plain):
+        forms.append(_Form(plain, whole, _Kind.NAME))
+        del names[0]
+        words = [word for word in words if word != whole]
+    # The other compounds go with their first word that says something.
+    wholes_at: dict[str, list[str]] = {}
+    for name in names:
+        inner = parts(name)
+        telling = [word for word in inner if spelling(word) not in STOP_WORDS]
+        if whole_form(name) not in inner:
+            wholes_at.setdefault((telling or inner)[0], []).append(whole_form(name))
+    forms += [_Form(word, word, wholes=tuple(wholes_at.pop(word, ()))) for word in words]
+    return forms or [_Form(plain, plain)]
 
 
 @lru_cache(maxsize=1 << 15)
@@ -265,25 +276,25 @@ def _manner(words: list[str]) -> _Manner:
     )
 
 
-def _query_word(form: _Form, identifier: bool, manner: _Manner) -> QueryWord:
+def _query_word(form: _Form, manner: _Manner) -> QueryWord:
+    terms: dict[str, float] = {}
     if form.kind is _Kind.GRAM:
-        terms = [WeightedTerm(text=form.text, weight=1.0)]
-        if form.run is not None:
-            # A document with the word also has its first two syllables, so "held" stays true.
-            terms.append(WeightedTerm(text=form.run, weight=WHOLE_RUN_WEIGHT))
-        return QueryWord(surface=form.surface, terms=tuple(terms), informative=True, identifier=False)
-    main, folded, prefix = _terms(form.text)
-    terms = [WeightedTerm(text=main, weight=1.0)]
-    if folded != main:
-        terms.append(WeightedTerm(text=folded, weight=manner.spelling_weight))
-    terms.append(WeightedTerm(text="~" + folded, weight=manner.spelling_weight))
-    if prefix and manner.prefix_weight and not form.whole:
-        terms.append(WeightedTerm(text=prefix, weight=manner.prefix_weight))
+        terms = {form.text: 1.0, **dict.fromkeys(form.wholes, WHOLE_RUN_WEIGHT)}
+        informative = True
+    else:
+        for text in (form.text, *form.wholes):
+            main, folded, prefix = _terms(text)
+            terms[main] = 1.0
+            terms.setdefault(folded, manner.spelling_weight)
+            terms["~" + folded] = manner.spelling_weight
+            if prefix and manner.prefix_weight and text is form.text and form.kind is _Kind.WORD:
+                terms[prefix] = manner.prefix_weight
+        informative = spelling(form.text[:MAX_TERM_CHARACTERS]) not in manner.stop_words
     return QueryWord(
         surface=form.surface,
-        terms=tuple(terms),
-        informative=spelling(form.text[:MAX_TERM_CHARACTERS]) not in manner.stop_words,
-        identifier=identifier,
+        terms=tuple(WeightedTerm(text=text, weight=weight) for text, weight in terms.items()),
+        informative=informative,
+        identifier=form.kind is _Kind.NAME,
     )
 
 

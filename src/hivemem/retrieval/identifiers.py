@@ -6,10 +6,11 @@ import re
 
 _OUTER = re.compile(r"[/\\@:&+]+")
 _MIDDLE = re.compile(r"[.,]")
-_SEPARATOR = re.compile(r"[\W_]+")
+# Not \W: vowel signs and other marks are part of a word.
+_SEPARATOR = re.compile(r"[-_.,/\\@:&+#']+")
 _HUMP_STARTS = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _RUNS = re.compile(r"\d+|\D+")
-_LOOSE = re.compile(r"(?<!\d)[^\w#]|[^\w#](?!\d)|_|(?!^)#")
+_LOOSE = re.compile(r"(?<!\d)[-.,/\\@:&+']|[-.,/\\@:&+'](?!\d)|_|(?!^)#")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _VERSION = re.compile(r"[vV](?=\d+\.\d)")
 _ENDING = re.compile(r"'(?:s|m|re|ve|ll|d)$", re.IGNORECASE)
@@ -66,7 +67,7 @@ def parts(token: str) -> list[str]:
         (['rotate', 'Signing', 'Key'], ['EBADLEASE', '7731'], ['svc', 'kumo7', 'kumo', '7'], ['E2E'])
     """
     found: list[str] = []
-    for piece in _SEPARATOR.split(token):
+    for piece in filter(None, _SEPARATOR.split(token)):
         for hump in _humps(piece):
             found.append(hump)
             runs = _RUNS.findall(hump)

@@ -12,7 +12,7 @@ import unicodedata
 
 from hivemem.retrieval.scripts import HAN_KANA, HANGUL, MARKS, UNSPACED
 
-_JOINT = r"(?:_+|[-.@'&+\\]|:(?://|:)?|/+|(?<=\d),(?=\d{3}(?!\d)))"
+_JOINT = r"(?:_+|[-.@'+\\]|(?<=[A-Za-z])&(?=[A-Za-z])|:(?://|:)?|/+|(?<=\d),(?=\d{3}(?!\d)))"
 _TAIL = r"(?:\+\+|\#(?![\w]))?"
 _ASCII_TOKEN = re.compile(rf"(?:\#(?=\d))?[A-Za-z0-9]+(?:{_JOINT}[A-Za-z0-9]+)*{_TAIL}", re.ASCII)
 _LETTERS = rf"[^\W_{HAN_KANA}{HANGUL}{UNSPACED}]"

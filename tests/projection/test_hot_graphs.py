@@ -230,3 +230,20 @@ async def test_a_write_of_another_process_is_seen_by_the_next_call(tmp_path: Pat
     finally:
         await left.close()
         await right.close()
+
+
+async def test_another_model_never_mixes_with_the_index_of_the_first(store: CountingStore) -> None:
+    for number in range(4):
+        vector = vectors(passage(0, 0, 1), model_id="other") if number % 2 else vectors(passage(0, 1))
+        await store.apply(GRAPH, batch(create(node(f"key_{number}", "garden"), vector)))
+    hot = hot_graphs(store, page_rows=1)
+    store.gate.clear()
+    waiting = asyncio.create_task(hot.fresh(GRAPH))
+    while not store.change_reads:
+        await asyncio.sleep(0)
+    hot.use_model("other", 3)
+    store.gate.set()
+    for index in (await waiting, await hot.fresh(GRAPH)):
+        assert (index.dimension, index.embedded_count, index.node_count) == (3, 2, 4)
+        hits = index.search_vectors(np.array([0, 0, 1], dtype=np.float32), 5)
+        assert [hit.key for hit in hits] == ["key_1", "key_3"]

@@ -39,6 +39,8 @@ class HotGraphs:
         self._page_rows = page_rows
         self._indexes: OrderedDict[GraphId, GraphIndex] = OrderedDict()
         self._catching_up: dict[GraphId, asyncio.Task[GraphIndex]] = {}
+        # Indexes of an earlier model have another number.
+        self._generation = 0
 
     @property
     def size_bytes(self) -> int:
@@ -69,8 +71,11 @@ class HotGraphs:
         while index is None or index.revision < wanted:
             # A catch-up that was already running may have read before a write this caller knows of;
             # then a second one follows.
+            generation = self._generation
             index = await self._caught_up(graph_id)
-            if index.revision < wanted:
+            if generation != self._generation:
+                index = None
+            elif index.revision < wanted:
                 wanted = await self._store.revision(graph_id)
         if graph_id in self._indexes:
             self._indexes.move_to_end(graph_id)
@@ -82,6 +87,7 @@ class HotGraphs:
         if (model_id, dimension) == (self._model_id, self._dimension):
             return
         self._model_id, self._dimension = model_id, dimension
+        self._generation += 1
         self._indexes.clear()
         # A catch-up that is running builds an index of the old model; nobody new may wait for it.
         self._catching_up.clear()
@@ -107,13 +113,14 @@ class HotGraphs:
             task.exception()
 
     async def _catch_up(self, graph_id: GraphId) -> GraphIndex:
+        model_id = self._model_id
         index = self._indexes.get(graph_id)
         if index is None:
             index = self._indexes[graph_id] = GraphIndex(self._dimension)
         more = True
         while more:
             page = await self._store.changes(
-                graph_id, index.revision, model_id=self._model_id, limit=self._page_rows
+                graph_id, index.revision, model_id=model_id, limit=self._page_rows
             )
             try:
                 await asyncio.to_thread(index.apply, page)

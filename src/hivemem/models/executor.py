@@ -100,8 +100,9 @@ class ModelExecutor:
     Args:
         embedder: None when it could not be loaded; then embedding raises `Unavailable`.
         reranker: None when it could not be loaded; then re-ranking raises `Unavailable`.
-        embedder_problem: Why there is no embedder, with the remedy; shown to callers.
-        reranker_problem: Why there is no reranker, with the remedy; shown to callers.
+        embedder_problem: Why there is no embedder, with the remedy; shown to callers. None when there
+            is none by choice.
+        reranker_problem: The same for the reranker.
         max_queued_texts: How many texts may wait; more are refused with `Overloaded`. One request
             of any size is accepted when nothing waits.
         batch_texts: Texts a turn. Fewer answer a question sooner that comes in the middle of a turn,
@@ -149,13 +150,13 @@ class ModelExecutor:
 
     @property
     def embedder_problem(self) -> str | None:
-        """Why there is no embedder; None when there is one."""
-        return None if self._embedder else self._embedder_problem or "no embedding model is configured"
+        """Why there is no embedder, as it was told; None when there is one, or none by choice."""
+        return None if self._embedder else self._embedder_problem
 
     @property
     def reranker_problem(self) -> str | None:
-        """Why there is no reranker; None when there is one."""
-        return None if self._reranker else self._reranker_problem or "no re-ranking model is configured"
+        """Why there is no reranker, as it was told; None when there is one, or none by choice."""
+        return None if self._reranker else self._reranker_problem
 
     @property
     def queued_texts(self) -> int:
@@ -211,7 +212,8 @@ class ModelExecutor:
         """
         reranker = self._reranker
         if reranker is None:
-            raise Unavailable(self.reranker_problem or "", code="reranker_unavailable")
+            problem = self._reranker_problem or "no re-ranking model is configured"
+            raise Unavailable(problem, code="reranker_unavailable")
         logits = np.full(len(texts), np.nan, np.float32)
         if not texts:
             return Reranked(logits, 0, False)
@@ -236,7 +238,8 @@ class ModelExecutor:
     def _need_embedder(self) -> Embedder:
         embedder = self._embedder
         if embedder is None:
-            raise Unavailable(self.embedder_problem or "", code="embedder_unavailable")
+            problem = self._embedder_problem or "no embedding model is configured"
+            raise Unavailable(problem, code="embedder_unavailable")
         return embedder
 
     async def _result(self, job: Any, queue: deque[Any]) -> Any:

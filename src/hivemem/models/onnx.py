@@ -2,8 +2,8 @@
 
 Every text goes through the network alone. The weights are quantised dynamically: one activation
 scale serves a whole batch, so a text's result would depend on its companions (measured: up to 0.05
-in a vector's entry, up to 0.38 in a logit). Alone it is exact, needs no padding, and costs no more:
-`threads` texts are computed at once, each on one core. docs/decisions/model-weights.md has the figures.
+in a vector's entry, up to 0.38 in a logit). Alone it is exact and needs no padding. `threads` texts are
+computed at once, each on one core. docs/decisions/model-weights.md has what that costs.
 """
 
 from __future__ import annotations

@@ -137,7 +137,8 @@ async def send_json(status: int, body: object, send: Send, headers: dict[str, st
 
 async def send_error(error: HivememError, send: Send) -> None:
     """Answer with the envelope of an error."""
-    if http_status(error) >= 500:
+    # A probe asks for readiness many times while the models load; that is no news.
+    if http_status(error) >= 500 and error.code != "not_ready":
         _LOG.warning("%s: %s", error.code, error.message)
     await send_json(http_status(error), envelope(error, request_id.get()), send, answer_headers(error))
 

@@ -15,9 +15,11 @@ from mcp.server.stdio import stdio_server
 from hivemem.domain.access import Principal
 from hivemem.errors import HivememError
 from hivemem.surfaces.mcp.server import Context, build_server
+from hivemem.surfaces.readiness import wait_for_models
 from hivemem.surfaces.services import Services
 
 _PARENT_POLL_SECONDS = 1.0
+_MODELS_WAIT_SECONDS = 10.0
 
 
 async def serve_stdio(
@@ -41,6 +43,9 @@ async def serve_stdio(
             principal = await services.access.local_principal()
 
             async def local(_: Context) -> Principal:
+                # Hosts start this process when a conversation begins: its first recall, a moment later,
+                # should not be the one that searches by words alone.
+                await wait_for_models(services, max_seconds=_MODELS_WAIT_SECONDS)
                 return principal
 
             server = build_server(services, local)

@@ -1,0 +1,95 @@
+"""Open the database in this process and run one command on it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from hivemem.domain.access import Principal
+from hivemem.errors import HivememError, InvalidInput, Unavailable
+from hivemem.settings import LoadedSettings, load_settings
+from hivemem.surfaces.envelope import USAGE_EXIT_CODE
+from hivemem.surfaces.logs import configure_logging
+
+if TYPE_CHECKING:
+    # For annotations alone: it would pull in numpy and the models, which `config` does not need.
+    from hivemem.surfaces.services import Services
+
+ResultT = TypeVar("ResultT")
+
+
+class SettingsProblem(InvalidInput):
+    """Settings that cannot be used; the command ends like on a usage error."""
+
+    exit_code = USAGE_EXIT_CODE
+
+
+def loaded_settings(arguments: argparse.Namespace, **flags: object) -> LoadedSettings:
+    """The effective settings of a command.
+
+    Args:
+        arguments: With the common options.
+        flags: Settings that the command has options of its own for; None means not given.
+
+    Raises:
+        SettingsProblem: An unknown name or a bad value, wherever it was set.
+    """
+    given: dict[str, object] = {"data_dir": getattr(arguments, "data_dir", None)}
+    for override in getattr(arguments, "overrides", None) or ():
+        name, equals, value = str(override).partition("=")
+        if not equals:
+            raise SettingsProblem(f"--set {override!r} has no '='; write --set NAME=VALUE.")
+        given[name.strip().replace("-", "_")] = value
+    given.update({name: value for name, value in flags.items() if value is not None})
+    try:
+        return load_settings(given)
+    except HivememError as error:
+        raise SettingsProblem(error.message) from error
+
+
+def make_data_dir(folder: Path) -> None:
+    """Create the data directory, readable for its owner alone.
+
+    Raises:
+        Unavailable: It cannot be created, or is not a folder.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"the data directory {folder} cannot be created: {error.strerror}.") from error
+
+
+async def opened(loaded: LoadedSettings, *, stays: bool = False) -> Services:
+    """Open services over the data directory, which is created when it is new.
+
+    Args:
+        loaded: The settings.
+        stays: Whether the process runs for long, so that work may be left to the background.
+    """
+    # Imported here: this pulls in the models and numpy, and surfaces lie below the composition root.
+    from hivemem.app import open_services
+
+    make_data_dir(loaded.settings.data_dir)
+    return await open_services(loaded.settings, background=stays)
+
+
+def run_locally(
+    arguments: argparse.Namespace, work: Callable[[Services, Principal], Awaitable[ResultT]]
+) -> ResultT:
+    """Run `work` as the owner of the database, and close everything afterwards."""
+    loaded = loaded_settings(arguments)
+    # A command's user wants the result; the notices of a server are noise here.
+    quiet = loaded.sources["log_level"] == "default"
+    configure_logging("warning" if quiet else loaded.settings.log_level)
+
+    async def session() -> ResultT:
+        services = await opened(loaded)
+        try:
+            return await work(services, await services.access.local_principal())
+        finally:
+            await services.close()
+
+    return asyncio.run(session())

@@ -1,0 +1,129 @@
+"""The entry point of the `hivemem` command: find the verb, run it, report errors.
+
+Nothing heavy is imported before a verb runs, so that `--version`, `--help` and usage errors answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import hivemem
+from hivemem.errors import HivememError
+
+# Verb -> (module below hivemem.surfaces.cli, one line of help).
+VERBS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "run the server: REST and MCP over HTTP"),
+    "mcp": ("stdio", "speak MCP on standard input and output, for one local agent"),
+    "recall": ("memory", "search the memory"),
+    "store": ("memory", "remember something"),
+    "nodes": ("memory", "print nodes by key, with their relationships"),
+    "overview": ("memory", "print sizes, types and the best-connected nodes"),
+    "import": ("importing", "store many nodes from a file of JSON lines"),
+    "reembed": ("reembed", "give vectors of the present model to nodes that lack them"),
+    "eval": ("evaluate", "measure the quality of recall on a labelled set"),
+    "key": ("keys", "create, list and revoke API keys"),
+    "config": ("config", "print the effective settings"),
+}
+
+_INTERRUPTED = 130
+
+
+class VerbParser(argparse.ArgumentParser):
+    """Parser of one verb, filled by the verb's module when that verb is used."""
+
+    verb: str | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - typed by overloads
+        """Load the verb's options, then parse."""
+        if self.verb is not None:
+            module = importlib.import_module(f"hivemem.surfaces.cli.{VERBS[self.verb][0]}")
+            module.add_arguments(self)
+            self.set_defaults(run=module.run)
+            self.verb = None
+        return super().parse_known_args(args, namespace)
+
+
+def common_options() -> argparse.ArgumentParser:
+    """Options of every command; they stand before the verb or after it."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--data-dir", metavar="DIR", help="folder of the database and the settings file")
+    common.add_argument("--json", action="store_true", help="print one JSON object, errors included")
+    common.add_argument(
+        "--set",
+        action="append",
+        metavar="NAME=VALUE",
+        dest="overrides",
+        help="override a setting; `hivemem config show` lists them",
+    )
+    return common
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all verbs, none of them loaded."""
+    common = common_options()
+    parser = argparse.ArgumentParser(
+        prog="hivemem",
+        description="A memory graph that AI agents search before they answer.",
+        parents=[common],
+    )
+    parser.add_argument("--version", action="version", version=f"hivemem {hivemem.__version__}")
+    parents: list[Any] = [common]
+    verbs = parser.add_subparsers(metavar="COMMAND", dest="verb", parser_class=VerbParser)
+    for verb, (_, help_text) in VERBS.items():
+        sentence = help_text[0].upper() + help_text[1:] + "."
+        verb_parser = verbs.add_parser(verb, help=help_text, description=sentence, parents=parents)
+        verb_parser.verb = verb
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0 success, 2 usage or settings, 3 unauthorized, 4 forbidden, 5 not found, 6 invalid or conflict,
+    8 unavailable or internal. The result is on standard output; everything else on standard error.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # Texts are Unicode; a locale that is not must not break the output.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.verb is None:
+        parser.print_help(sys.stderr)
+        return 2
+    arguments.json = getattr(arguments, "json", False)
+    try:
+        return int(arguments.run(arguments))
+    except HivememError as error:
+        return report_error(error, as_json=arguments.json)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has seen enough. Keep Python from complaining again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def report_error(error: HivememError, *, as_json: bool) -> int:
+    """Write an error to standard error and return its exit code."""
+    from hivemem.surfaces.envelope import envelope, exit_code
+    from hivemem.surfaces.request_id import new_request_id
+
+    code = getattr(error, "exit_code", None) or exit_code(error)
+    if as_json:
+        body = {**envelope(error, new_request_id()), "exit_code": code}
+        print(json.dumps(body, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(f"error: {error.message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

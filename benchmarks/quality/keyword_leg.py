@@ -20,46 +20,20 @@ from typing import Any
 
 import numpy as np
 
+from hivemem.projection.postings import Postings
 from hivemem.retrieval.analyse import analyse_query, document_terms
 from hivemem.retrieval.scripts import without_accents
 
-K1, B = 0.9, 0.4
 SETS = ("xquad", "locomo", "realtalk", "scifact")
 LMEB = ("locomo", "realtalk")  # scored on their `lmeb` questions, macro average over categories
 
 
-class Bm25:
-    """Postings of one graph; scores as the projection computes them, ties in order of the corpus."""
-
-    def __init__(self, texts: list[str]) -> None:
-        postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        lengths = np.zeros(len(texts))
-        for row, text in enumerate(texts):
-            document = document_terms(text)
-            lengths[row] = document.length
-            for term, frequency in document.frequencies.items():
-                postings[term].append((row, frequency))
-        norm = K1 * (1 - B + B * lengths / max(1.0, lengths.mean()))
-        self.count = len(texts)
-        self.postings: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        for term, entries in postings.items():
-            rows, frequencies = np.array(entries).T
-            idf = math.log(1 + (len(texts) - len(rows) + 0.5) / (len(rows) + 0.5))
-            self.postings[term] = (rows, idf * (K1 + 1) * frequencies / (frequencies + norm[rows]))
-
-    def best(self, query: str, k: int = 10) -> list[int]:
-        weights: dict[str, float] = {}
-        for word in analyse_query(query).words:
-            if word.informative:
-                for term in word.terms:
-                    weights[term.text] = max(term.weight, weights.get(term.text, 0.0))
-        scores = np.zeros(self.count)
-        for text, weight in weights.items():
-            if text in self.postings:
-                rows, parts = self.postings[text]
-                scores[rows] += weight * parts
-        order = np.argsort(-scores, kind="stable")[:k]
-        return [int(row) for row in order if scores[row] > 0]
+def index_of(documents: list[dict[str, Any]]) -> Postings:
+    """The keyword index of one graph, with the settings that recall uses."""
+    postings = Postings()
+    for document in documents:
+        postings.put(document["id"], document_terms(document["text"]))
+    return postings
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -79,7 +53,7 @@ def measure(folder: Path, every: int, plain_queries: bool) -> dict[str, float]:
     corpus: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for document in rows(folder / "corpus.jsonl.gz"):
         corpus[document["graph"]].append(document)
-    indexes = {graph: Bm25([one["text"] for one in documents]) for graph, documents in corpus.items()}
+    indexes = {graph: index_of(documents) for graph, documents in corpus.items()}
     qrels: dict[str, dict[str, int]] = defaultdict(dict)
     with gzip.open(folder / "qrels.tsv.gz", "rt", encoding="utf-8") as lines:
         for query, document, relevance in csv.reader(lines, delimiter="\t"):
@@ -94,7 +68,7 @@ def measure(folder: Path, every: int, plain_queries: bool) -> dict[str, float]:
         if (seen[category] - 1) % every:
             continue
         text = without_accents(query["text"].lower()) if plain_queries else query["text"]
-        ranked = [corpus[graph][row]["id"] for row in indexes[graph].best(text)]
+        ranked = [hit.key for hit in indexes[graph].search(analyse_query(text), 10)]
         found[category].append(ndcg(ranked, qrels[query["id"]]))
     return {category: float(np.mean(values)) for category, values in sorted(found.items())}
 

@@ -103,10 +103,7 @@ def ranking_points(
         calibration: The fitted numbers.
     """
     expected = calibration.read_slope * (evidence + support) + calibration.read_offset
-    if logit is None:
-        read = expected
-    else:
-        read = trust * logit + (1.0 - trust) * expected
+    read = expected if logit is None else trust * logit + (1.0 - trust) * expected
     return read + evidence + support
 
 

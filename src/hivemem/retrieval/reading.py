@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from hivemem.retrieval.analyse import AnalysedQuery, document_terms
 
@@ -38,6 +37,6 @@ def best_window(text: str, query: AnalysedQuery, *, width: int) -> tuple[int, in
     return start, min(len(text), start + width)
 
 
-def among_neighbours(before: Sequence[str], text: str, after: Sequence[str]) -> str:
-    """A text between those that lead to it and those that it leads to, as one paragraph."""
-    return " ".join(part for part in (*before, text, *after) if part)
+def among_neighbours(before: str, text: str, after: str) -> str:
+    """A text between what leads to it and what it leads to, as one paragraph; blank parts are left out."""
+    return " ".join(part for part in (before, text, after) if part)

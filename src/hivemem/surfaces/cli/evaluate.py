@@ -252,7 +252,7 @@ async def _evaluate(
     try:
         await wait_for_models(services)
         started = time.perf_counter()
-        principals = await _load(services, data, relationships=not arguments.no_relationships)
+        principals = await store_graphs(services, data, relationships=not arguments.no_relationships)
         loaded = time.perf_counter() - started
         tally = _Tally()
         for query in tqdm(chosen.queries, desc="queries", unit="query", file=sys.stderr):
@@ -271,7 +271,9 @@ async def _evaluate(
         await services.close()
 
 
-async def _load(services: OpenServices, data: DataSet, *, relationships: bool) -> dict[str, Principal]:
+async def store_graphs(
+    services: OpenServices, data: DataSet, *, relationships: bool = True
+) -> dict[str, Principal]:
     """Store every graph of the set, and return who may read which."""
     principals: dict[str, Principal] = {}
     total = sum(len(documents) for documents in data.documents.values())

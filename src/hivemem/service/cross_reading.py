@@ -1,0 +1,214 @@
+"""The cross-encoder's part of recall: which candidates it reads, and what of them.
+
+It is by far the costliest step, about four milliseconds a pair of short texts on two cores. So it
+reads the best candidates of the first stage alone, one passage of each, and then the best of these
+once more among their neighbours: an answer often leans on what stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hivemem.domain.graph import GraphId
+from hivemem.domain.node import Node
+from hivemem.errors import HivememError, Overloaded
+from hivemem.models.executor import ModelExecutor
+from hivemem.ports.store import GraphStore
+from hivemem.retrieval.analyse import AnalysedQuery
+from hivemem.retrieval.ranking import reading_trust
+from hivemem.retrieval.reading import among_neighbours, best_window, shortened_head
+from hivemem.service.first_stage import Candidate
+from hivemem.service.recall_trace import Trace
+
+_CHARACTERS_A_TOKEN = 4
+_ALWAYS_READ = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankLimits:
+    """How much the cross-encoder may read in one recall.
+
+    Attributes:
+        depth: Candidates that it reads alone.
+        context_depth: Best of these that it reads again among their neighbours.
+        tokens: Estimated tokens of all pairs of both readings; with longer texts fewer candidates
+            are read, at least five.
+        passage_characters: Of one text; of a longer one it reads the best passage.
+        neighbour_characters: Of each neighbour's text.
+        budget_seconds: After this the rest stays unread and the answer says `degraded`.
+    """
+
+    depth: int = 20
+    context_depth: int = 16
+    tokens: int = 3000
+    passage_characters: int = 700
+    neighbour_characters: int = 240
+    budget_seconds: float = 1.0
+
+
+@dataclass(slots=True, kw_only=True)
+class ReadCandidate:
+    """A candidate with its record and what the cross-encoder said: all that the ranking is made of.
+
+    Attributes:
+        text: The passage that the cross-encoder is given.
+        trust: How far its opinion counts, in [0, 1].
+        own: Its logit for the text alone; None where it did not read.
+        context: Its logit for the text among its neighbours; None where it did not read that.
+    """
+
+    candidate: Candidate
+    node: Node
+    text: str
+    trust: float
+    own: float | None = None
+    context: float | None = None
+
+
+class CrossReading:
+    """Fetches candidates and has the best of them read.
+
+    Args:
+        store: Where the texts are.
+        executor: Runs the cross-encoder.
+        limits: How much it may read.
+        points: Orders candidates by what is known of them so far, larger is better.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: GraphStore,
+        executor: ModelExecutor,
+        limits: RerankLimits,
+        points: Callable[[ReadCandidate], float],
+    ) -> None:
+        self._store = store
+        self._executor = executor
+        self._limits = limits
+        self._points = points
+
+    async def read(
+        self,
+        graph_id: GraphId,
+        query: str,
+        analysed: AnalysedQuery,
+        candidates: Sequence[Candidate],
+        trace: Trace,
+    ) -> list[ReadCandidate]:
+        """The candidates that still exist, in the order given, the first of them read.
+
+        A failure or the end of the time budget leaves logits out and is noted in `trace`.
+
+        Raises:
+            Overloaded: The model queue is full.
+            Unavailable: The store does not answer.
+        """
+        beside = {n.key for candidate in candidates[: self._limits.depth] for n in candidate.neighbours}
+        nodes = await self._store.nodes(
+            graph_id, list(dict.fromkeys([*(candidate.key for candidate in candidates), *sorted(beside)]))
+        )
+        reads = [
+            self._with_passage(query, analysed, candidate, nodes[candidate.key])
+            for candidate in candidates
+            if candidate.key in nodes and not nodes[candidate.key].placeholder
+        ]
+        if self._executor.reranker is None:
+            # A reranker that is absent by choice has no problem to tell.
+            if self._executor.reranker_problem:
+                trace.reranker_failed(self._executor.reranker_problem)
+            return reads
+        started = time.perf_counter()
+        try:
+            await self._read_all(query, reads, nodes, trace)
+        except Overloaded:
+            raise
+        except HivememError as error:
+            trace.reranker_failed(error.message)
+        trace.rerank_ms = 1000 * (time.perf_counter() - started)
+        return reads
+
+    def _with_passage(
+        self, query: str, analysed: AnalysedQuery, candidate: Candidate, node: Node
+    ) -> ReadCandidate:
+        """Choose what to read of a node: all of a short text, the passage nearest in meaning of a long one."""
+        width = self._limits.passage_characters
+        passage = candidate.passage
+        source = node.description
+        if passage is not None and passage.source == "search_text" and node.search_text is not None:
+            source = node.search_text
+        start, end = 0, len(source)
+        if end > width:
+            # The node may have changed since its vector was made; then the offsets mean nothing.
+            if passage is not None and passage.end <= end:
+                start, end = passage.start, passage.end
+            if end - start > 2 * width:
+                offset, stop = best_window(source[start:end], analysed, width=width)
+                start, end = start + offset, start + stop
+        text = source[start:end]
+        trust = reading_trust(query, text, seen_characters=len(text), all_characters=len(source))
+        return ReadCandidate(candidate=candidate, node=node, text=text, trust=trust)
+
+    async def _read_all(
+        self, query: str, reads: Sequence[ReadCandidate], nodes: Mapping[str, Node], trace: Trace
+    ) -> None:
+        until = time.perf_counter() + self._limits.budget_seconds
+        tokens = float(self._limits.tokens)
+        alone: list[ReadCandidate] = []
+        for read in reads[: self._limits.depth]:
+            tokens -= _tokens(query, read.text)
+            if tokens < 0 and len(alone) >= _ALWAYS_READ:
+                break
+            if read.trust > 0.0:
+                alone.append(read)
+        logits = await self._logits(query, [read.text for read in alone], until, trace)
+        for read, logit in zip(alone, logits, strict=True):
+            read.own = logit
+        trace.read = sum(1 for read in alone if read.own is not None)
+        again: list[tuple[ReadCandidate, str]] = []
+        best = sorted(alone, key=lambda read: (-self._points(read), read.candidate.key))
+        for read in best[: self._limits.context_depth]:
+            text = self._among_neighbours(read, nodes)
+            tokens -= _tokens(query, text)
+            if tokens < 0:
+                break
+            if read.own is not None and text != read.text:
+                again.append((read, text))
+        logits = await self._logits(query, [text for _, text in again], until, trace)
+        for (read, _), logit in zip(again, logits, strict=True):
+            read.context = logit
+        trace.read_in_context = sum(1 for read, _ in again if read.context is not None)
+
+    async def _logits(
+        self, query: str, texts: Sequence[str], until: float, trace: Trace
+    ) -> list[float | None]:
+        """A logit for each text, None for those that the time did not suffice for."""
+        if not texts or trace.cut:
+            return [None] * len(texts)
+        left = max(0.0, until - time.perf_counter())
+        outcome = await self._executor.rerank(query, texts, budget_seconds=left)
+        if outcome.cut:
+            trace.cut = True
+            trace.reranker_failed(
+                f"the budget of {self._limits.budget_seconds:g} s ended before all candidates were read; "
+                "the rest is ranked by word and meaning"
+            )
+        return [None if math.isnan(logit) else logit for logit in outcome.logits.tolist()]
+
+    def _among_neighbours(self, read: ReadCandidate, nodes: Mapping[str, Node]) -> str:
+        """The text between its strongest neighbour on either side."""
+        sides: dict[str, str] = {}
+        for neighbour in read.candidate.neighbours:
+            node = nodes.get(neighbour.key)
+            if node is not None and not node.placeholder and neighbour.direction not in sides:
+                sides[neighbour.direction] = shortened_head(
+                    node.description, self._limits.neighbour_characters
+                )
+        return among_neighbours(sides.get("incoming", ""), read.text, sides.get("outgoing", ""))
+
+
+def _tokens(query: str, text: str) -> float:
+    return (len(query) + len(text)) / _CHARACTERS_A_TOKEN

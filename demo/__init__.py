@@ -1,0 +1,1 @@
+"""A demonstration: hivemem remembers its own sources and decisions, and answers questions about them."""

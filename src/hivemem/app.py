@@ -31,6 +31,7 @@ from hivemem.service.overview import Overview
 from hivemem.service.recall import Recall, RerankLimits
 from hivemem.service.reembed import Reembed
 from hivemem.service.remember import Remember
+from hivemem.service.session_touches import SessionTouches
 from hivemem.settings import Settings
 from hivemem.storage.sqlite import SqliteStore
 
@@ -69,6 +70,7 @@ class OpenServices:
     overview: Overview
     nodes: Nodes
     access: Access
+    touches: SessionTouches
     background: Background
 
     @property
@@ -79,7 +81,7 @@ class OpenServices:
     async def close(self) -> None:
         """Finish running writes and release files, threads and models. Safe to call twice."""
         await self.background.close()
-        await self.recall.close()
+        await self.touches.written()
         await asyncio.to_thread(self.executor.close)
         await self.store.close()
 
@@ -177,6 +179,7 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
         reranker_problem=None if settings.reranker == "none" else "the reranker is still being loaded",
         max_queued_texts=settings.model_queue_texts,
     )
+    touches = SessionTouches(store=store, clock=clock)
     hot = HotGraphs(store, model_id="", dimension=0, max_bytes=settings.projection_max_bytes)
     work = Background(settings, executor, hot, store)
     if background:
@@ -193,6 +196,7 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
             clock=clock,
             limits=limits,
             on_pending=work.embed_pending if background else None,
+            touches=touches,
         ),
         recall=Recall(
             store=store,
@@ -208,10 +212,12 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
                 budget_seconds=settings.rerank_budget_seconds,
             ),
             regex_seconds=settings.regex_max_seconds,
+            touches=touches,
         ),
         overview=Overview(store=store, hot=hot),
         nodes=Nodes(store=store, limits=limits),
         access=Access(store=store, clock=clock),
+        touches=touches,
         background=work,
     )
 
@@ -256,7 +262,7 @@ def load_reranker(settings: Settings) -> Reranker:
     kind, _, rest = settings.reranker.partition(":")
     key = settings.reranker_api_key or None
     if kind == "tei":
-        return HttpReranker(rest, "", shape=RerankShape.TEI, api_key=key)
+        return HttpReranker(rest, "tei", shape=RerankShape.TEI, api_key=key)
     if kind in (RerankShape.COHERE, RerankShape.JINA):
         url, model = _url_and_model(settings.reranker, rest)
         return HttpReranker(url, model, shape=RerankShape(kind), api_key=key)

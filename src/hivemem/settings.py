@@ -184,12 +184,6 @@ class Settings:
         minimum=MIB,
         maximum=1024 * 1024 * MIB,
     )
-    hnsw_min_passages: int = _setting(
-        20_000,
-        "Passages of a graph from which on meaning is searched with an HNSW index; below, exactly.",
-        minimum=100,
-        maximum=100_000_000,
-    )
 
     def __post_init__(self) -> None:
         for spec in fields(self):

@@ -43,6 +43,7 @@ from hivemem.service.first_stage import FirstStage, first_stage
 from hivemem.service.limits import DEFAULT_SESSION, Limits, checked_session_id
 from hivemem.service.pattern_search import PatternSearch
 from hivemem.service.recall_trace import Trace, milliseconds, search_meta
+from hivemem.service.session_touches import SessionTouches
 
 MAX_RESULTS = 50
 MAX_EXPANSIONS = 5
@@ -131,6 +132,7 @@ class Recall:
         calibration: The fitted ranking formula.
         rerank: How much the cross-encoder reads.
         regex_seconds: Time limit of a pattern search.
+        touches: Shared with the other use cases of the process; own ones when omitted.
     """
 
     def __init__(
@@ -144,17 +146,17 @@ class Recall:
         calibration: Calibration,
         rerank: RerankLimits,
         regex_seconds: float = 5.0,
+        touches: SessionTouches | None = None,
     ) -> None:
         self._store = store
         self._hot = hot
         self._executor = executor
-        self._clock = clock
+        self._touches = touches or SessionTouches(store=store, clock=clock)
         self._limits = limits
         self._calibration = calibration
         self._reading = CrossReading(store=store, executor=executor, limits=rerank, points=self._points)
         self._fetched = max(rerank.depth, MAX_RESULTS)
         self._patterns = PatternSearch(store=store, max_seconds=regex_seconds)
-        self._touching: set[asyncio.Task[None]] = set()
 
     async def recall(self, principal: Principal, request: RecallRequest) -> RecallResult:
         """The memories that answer `request.query`, best first; none when nothing is relevant.
@@ -171,14 +173,14 @@ class Recall:
         if request.force_regex:
             result = await self._recall_pattern(graph_id, query, request.max_results, trace)
         else:
-            await self._touches_written()
+            await self._touches.written()
             result = await self._recall_text(graph_id, query, request.max_results, session_id, trace)
-        self._touch(graph_id, session_id, [hit.node.key for hit in result.hits])
+        self._touches.record(graph_id, session_id, [hit.node.key for hit in result.hits])
         return result
 
     async def close(self) -> None:
         """Wait until the session touches of answered recalls are stored."""
-        await self._touches_written()
+        await self._touches.written()
 
     def _checked(self, request: RecallRequest) -> tuple[str, str]:
         query = storable_text(request.query, "/query")
@@ -377,29 +379,6 @@ class Recall:
                 "use a simpler pattern"
             ]
         return RecallResult(hits=hits, meta=meta)
-
-    def _touch(self, graph_id: GraphId, session_id: str, keys: list[str]) -> None:
-        """Record the conversation's touches after the answer: they must not delay it.
-
-        The next recall waits for them, so a conversation always sees its own.
-        """
-        if not keys:
-            return
-        task = asyncio.create_task(
-            self._store.touch(graph_id, session_id, keys, self._clock.now()), name="session touch"
-        )
-        self._touching.add(task)
-        task.add_done_callback(self._touched_done)
-
-    def _touched_done(self, task: asyncio.Task[None]) -> None:
-        self._touching.discard(task)
-        if not task.cancelled():
-            # A touch is a hint for ranking; a store too busy for it answers the next call with that.
-            task.exception()
-
-    async def _touches_written(self) -> None:
-        if self._touching:
-            await asyncio.wait(set(self._touching))
 
 
 def _as_key(query: str) -> str | None:

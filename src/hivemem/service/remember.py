@@ -36,6 +36,7 @@ from hivemem.ports.clock import Clock
 from hivemem.ports.store import GraphStore, SessionStore
 from hivemem.service.limits import Limits
 from hivemem.service.passages import PassageEmbedding
+from hivemem.service.session_touches import SessionTouches
 from hivemem.service.store_request import CheckedStore, StoreRequest, check_store
 
 __all__ = [
@@ -90,6 +91,7 @@ class Remember:
         limits: Sizes of one call.
         on_pending: Told the graph in which a node was left without vectors, to wake the background
             work that embeds it (`Reembed`). Without it, every text is embedded in the call itself.
+        touches: Shared with the other use cases of the process; own ones when omitted.
     """
 
     def __init__(
@@ -100,12 +102,14 @@ class Remember:
         clock: Clock,
         limits: Limits,
         on_pending: Callable[[GraphId], None] | None = None,
+        touches: SessionTouches | None = None,
     ) -> None:
         self._store = store
         self._embedding = PassageEmbedding(executor)
         self._clock = clock
         self._limits = limits
         self._on_pending = on_pending
+        self._touches = touches or SessionTouches(store=store, clock=clock)
         # Most writes do not touch each other's nodes, and a store commits them in groups. One that
         # lost a race takes turns with the other losers of its graph, so that callers of this process
         # do not use up each other's attempts.
@@ -129,8 +133,8 @@ class Remember:
         [outcome] = await self._write(graph_id, [work], embedded, patient=False)
         if isinstance(outcome, HivememError):
             raise outcome
-        untouched = await self._touch(graph_id, [work])
-        return replace(outcome, warnings=outcome.warnings + untouched)
+        self._touch(graph_id, [work])
+        return outcome
 
     async def store_many(
         self,
@@ -217,11 +221,7 @@ class Remember:
             written = [await self._write_alone(graph_id, work, embedded) for work in works]
         outcomes.update(zip(batch, written, strict=True))
         stored = [work for work, one in zip(works, written, strict=True) if isinstance(one, StoreResult)]
-        untouched = await self._touch(graph_id, stored)
-        if untouched:
-            for index, one in zip(batch, written, strict=True):
-                if isinstance(one, StoreResult):
-                    outcomes[index] = replace(one, warnings=one.warnings + untouched)
+        self._touch(graph_id, stored)
 
     async def _write_alone(
         self, graph_id: GraphId, work: CheckedStore, embedded: _Embedded
@@ -332,18 +332,12 @@ class Remember:
             self._on_pending(graph_id)
         return results
 
-    async def _touch(self, graph_id: GraphId, works: Sequence[CheckedStore]) -> tuple[str, ...]:
-        """Record the stored nodes in their sessions; a failure is a warning, since the write is done."""
+    def _touch(self, graph_id: GraphId, works: Sequence[CheckedStore]) -> None:
         sessions: dict[str, list[str]] = {}
         for work in works:
             sessions.setdefault(work.session_id, []).append(work.draft.key)
-        at = self._clock.now()
-        try:
-            for session_id, keys in sessions.items():
-                await self._store.touch(graph_id, session_id, keys, at)
-        except Unavailable as error:
-            return (f"stored, but the session did not record it: {error.message}",)
-        return ()
+        for session_id, keys in sessions.items():
+            self._touches.record(graph_id, session_id, keys)
 
 
 def _named(

@@ -231,11 +231,14 @@ class Postings:
 
     def _look_up(self, number: int, wanted: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
         """Which of the `wanted` ordinals hold a term, and how often those that do."""
-        ordinals, frequencies = self._posting(number)
-        if not len(ordinals):
+        # A view is gone before the array can grow; a copy of a frequent term's list would cost more than
+        # all else here.
+        packed = np.frombuffer(self._postings[number], dtype=np.int64)
+        if not len(packed):
             return np.zeros(len(wanted), dtype=np.bool_), np.ones(len(wanted), dtype=np.int32)
-        at = np.minimum(np.searchsorted(ordinals, wanted), len(ordinals) - 1)
-        return ordinals[at] == wanted, frequencies[at]
+        at = np.searchsorted(packed, wanted.astype(np.int64) << 32)
+        found = packed[np.minimum(at, len(packed) - 1)]
+        return found >> 32 == wanted, found.astype(np.int32)
 
     def _posting(self, number: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         # Copies: a view would forbid the array to grow.

@@ -174,15 +174,12 @@ class Vectors:
             # The first passage wins a tie; rows of a node are in reading order.
             if owner not in best or score > best[owner][0]:
                 best[owner] = (score, row)
+        best_rows = [row for _, row in best.values()]
         hits = [
-            PassageHit(
-                key=self._keys[owner],
-                score=score,
-                source=self._sources[self._source[row]],
-                start=int(self._span[row, 0]),
-                end=int(self._span[row, 1]),
+            PassageHit(key=self._keys[owner], score=score, source=self._sources[source], start=start, end=end)
+            for (owner, (score, _)), source, (start, end) in zip(
+                best.items(), self._source[best_rows].tolist(), self._span[best_rows].tolist(), strict=True
             )
-            for owner, (score, row) in best.items()
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 

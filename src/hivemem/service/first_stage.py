@@ -88,7 +88,7 @@ def first_stage(
     fused = reciprocal_rank_fusion(
         {"bm25": [hit.key for hit in bm25_hits], "dense": [hit.key for hit in dense_hits]}
     )
-    scored = _Scored(index, query, vector, calibration)
+    scored = _Scored(index, query, vector, calibration, known={hit.key: hit for hit in dense_hits})
     scored.add(hit.key for hit in fused)
     related = _spread(index, scored)
     candidates = _candidates(fused, scored, related, calibration)
@@ -105,7 +105,7 @@ def first_stage(
 
 
 class _Scored:
-    """The exact evidence of each node that was asked about."""
+    """The exact evidence of each node that was asked about. `known` are hits of the dense leg."""
 
     def __init__(
         self,
@@ -113,13 +113,14 @@ class _Scored:
         query: AnalysedQuery,
         vector: NDArray[np.float32] | None,
         calibration: Calibration,
+        known: dict[str, PassageHit],
     ) -> None:
         self._index = index
         self._query = query
         self._vector = vector
         self._calibration = calibration
         self.terms: dict[str, TermScore] = {}
-        self.passages: dict[str, PassageHit] = {}
+        self.passages = known
         self.points: dict[str, float] = {}
 
     def add(self, keys: Iterable[str]) -> None:
@@ -129,7 +130,8 @@ class _Scored:
             return
         self.terms.update(self._index.score_terms(self._query, fresh))
         if self._vector is not None:
-            self.passages.update(self._index.cosine(self._vector, fresh))
+            unseen = [key for key in fresh if key not in self.passages]
+            self.passages.update(self._index.cosine(self._vector, unseen))
         for key in fresh:
             terms, passage = self.terms[key], self.passages.get(key)
             self.points[key] = evidence_points(
@@ -175,20 +177,21 @@ def _candidates(
     calibration: Calibration,
 ) -> tuple[Candidate, ...]:
     rrf = {hit.key: hit.score for hit in fused}
-    nothing: dict[str, Neighbour] = {}
-    candidates = [
-        Candidate(
-            key=key,
-            points=points,
-            support=support_points(
-                (scored.points[other] for other in related.get(key, nothing)), calibration
-            ),
-            rrf=rrf.get(key),
-            terms=scored.terms[key],
-            passage=scored.passages.get(key),
-            neighbours=tuple(related.get(key, nothing).values()),
+    candidates: list[Candidate] = []
+    for key, points in scored.points.items():
+        others = related.get(key)
+        candidates.append(
+            Candidate(
+                key=key,
+                points=points,
+                support=support_points([scored.points[other] for other in others], calibration)
+                if others
+                else 0.0,
+                rrf=rrf.get(key),
+                terms=scored.terms[key],
+                passage=scored.passages.get(key),
+                neighbours=tuple(others.values()) if others else (),
+            )
         )
-        for key, points in scored.points.items()
-    ]
     candidates.sort(key=lambda candidate: (-(candidate.points + candidate.support), candidate.key))
     return tuple(candidates)

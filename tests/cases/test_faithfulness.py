@@ -62,8 +62,8 @@ async def test_reported_update_forgets_the_old_text(memory: Memory, report: Call
         (
             "The choir meets in the old fire station.",
             "Snow chains are mandatory on the pass road from November.",
-            "where do the singers rehearse?",
-            "what do I need to drive over the mountain in winter?",
+            "in which building does the choir rehearse?",
+            "from which month are snow chains needed on the pass?",
         ),
         (
             "仓库每周五盘点。",

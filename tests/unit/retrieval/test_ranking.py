@@ -1,0 +1,214 @@
+"""From evidence to relevance: order, bounds and the decision of the floor."""
+
+from __future__ import annotations
+
+import doctest
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hivemem.retrieval import ranking
+from hivemem.retrieval.ranking import (
+    Calibration,
+    Evidence,
+    apply_floor,
+    combined_logit,
+    evidence_points,
+    ranking_points,
+    reading_trust,
+    relevance,
+    support_points,
+)
+
+C = Calibration(
+    bm25=4.0,
+    cosine=6.0,
+    cosine_zero=0.4,
+    support=0.5,
+    context=0.25,
+    read_slope=2.0,
+    read_offset=-8.0,
+    scale=0.5,
+    offset=-1.0,
+    floor=0.3,
+    tail_floor=0.1,
+)
+
+ordinary = st.floats(-60.0, 60.0)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+shares = st.floats(0.0, 1.0)
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    outcome = doctest.testmod(ranking)
+    assert (outcome.failed, outcome.attempted > 0) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "points"),
+    [
+        (Evidence(cosine=None, bm25=0.0, ideal=0.0), 0.0),
+        (Evidence(cosine=None, bm25=0.0, ideal=7.0), 0.0),
+        (Evidence(cosine=None, bm25=3.0, ideal=6.0), 2.0),
+        (Evidence(cosine=0.9, bm25=0.0, ideal=6.0), 3.0),
+        (Evidence(cosine=0.9, bm25=3.0, ideal=6.0), 5.0),
+        (Evidence(cosine=0.4, bm25=0.0, ideal=6.0), 0.0),
+        (Evidence(cosine=-0.8, bm25=3.0, ideal=6.0), 2.0),
+    ],
+)
+def test_evidence_is_words_and_nearness(evidence: Evidence, points: float) -> None:
+    assert evidence_points(evidence, C) == pytest.approx(points)
+
+
+@given(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0), shares, shares)
+@settings(max_examples=60)
+def test_more_evidence_never_gives_fewer_points(a: float, b: float, c: float, d: float) -> None:
+    low = evidence_points(Evidence(cosine=min(a, b), bm25=min(c, d), ideal=1.0), C)
+    high = evidence_points(Evidence(cosine=max(a, b), bm25=max(c, d), ideal=1.0), C)
+    assert 0.0 <= low <= high
+
+
+def test_support_is_a_share_of_the_best_two() -> None:
+    assert support_points([], C) == 0.0
+    assert support_points([3.0], C) == pytest.approx(1.5)
+    assert support_points([1.0, 3.0, 2.0, 0.5], C) == pytest.approx(2.5)
+
+
+@given(st.lists(st.floats(0.0, 20.0), max_size=8), st.floats(0.0, 20.0))
+@settings(max_examples=60)
+def test_one_more_neighbour_never_takes_support_away(neighbours: list[float], more: float) -> None:
+    assert support_points([*neighbours, more], C) >= support_points(neighbours, C)
+    assert support_points(reversed(neighbours), C) == support_points(neighbours, C)
+
+
+def test_two_opinions_are_mixed_and_one_stands_alone() -> None:
+    assert combined_logit(None, None, C) is None
+    assert combined_logit(2.0, None, C) == 2.0
+    assert combined_logit(None, -3.0, C) == -3.0
+    assert combined_logit(2.0, 6.0, C) == pytest.approx(0.75 * 2.0 + 0.25 * 6.0)
+
+
+def points(
+    logit: float | None = None, trust: float = 1.0, evidence: float = 0.0, support: float = 0.0
+) -> float:
+    return ranking_points(logit=logit, trust=trust, evidence=evidence, support=support, calibration=C)
+
+
+def test_a_text_that_nobody_read_counts_by_its_evidence() -> None:
+    assert points(None, evidence=3.0, support=1.0) == pytest.approx(2.0 * 4.0 - 8.0 + 4.0)
+    assert points(5.0, trust=0.0, evidence=3.0, support=1.0) == points(None, evidence=3.0, support=1.0)
+
+
+def test_trust_moves_from_the_evidence_to_the_reader() -> None:
+    unread, read = points(None, evidence=3.0), points(7.0, evidence=3.0)
+    assert read == pytest.approx(7.0 + 3.0)
+    assert points(7.0, trust=0.5, evidence=3.0) == pytest.approx((unread + read) / 2)
+
+
+@given(ordinary, ordinary, shares, st.floats(0.0, 12.0), st.floats(0.0, 6.0))
+@settings(max_examples=60)
+def test_a_better_opinion_never_lowers_the_points(
+    a: float, b: float, trust: float, evidence: float, support: float
+) -> None:
+    low, high = sorted((a, b))
+    assert points(low, trust, evidence, support) <= points(high, trust, evidence, support) + 1e-9
+
+
+@given(ordinary, ordinary)
+@settings(max_examples=60)
+def test_relevance_rises_with_the_points(a: float, b: float) -> None:
+    low, high = sorted((a, b))
+    assert 0.0 < relevance(low, C) <= relevance(high, C) < 1.0
+    if high - low > 0.01:
+        assert relevance(low, C) < relevance(high, C)
+
+
+@given(finite)
+@settings(max_examples=60)
+def test_relevance_of_any_finite_points_is_a_probability(value: float) -> None:
+    found = relevance(value, C)
+    assert math.isfinite(found)
+    assert 0.0 <= found <= 1.0
+
+
+@pytest.mark.parametrize(("value", "expected"), [(1e308, 1.0), (-1e308, 0.0), (2.0, 0.5)])
+def test_relevance_at_the_ends_and_in_the_middle(value: float, expected: float) -> None:
+    assert relevance(value, C) == expected
+
+
+@pytest.mark.parametrize(
+    ("relevances", "exact", "kept"),
+    [
+        ([], [], ()),
+        ([0.29, 0.2], [False, False], ()),
+        ([0.3], [False], (0,)),
+        ([0.9, 0.11, 0.09], [False, False, False], (0, 1)),
+        ([0.2, 0.31, 0.15], [False, False, False], (0, 1, 2)),
+        ([0.01, 0.2], [True, False], (0,)),
+        ([0.01, 0.02], [True, True], (0, 1)),
+        ([0.01, 0.9, 0.05], [True, False, False], (0, 1)),
+    ],
+)
+def test_the_best_hit_opens_the_list_and_exact_hits_always_stay(
+    relevances: list[float], exact: list[bool], kept: tuple[int, ...]
+) -> None:
+    decision = apply_floor(relevances, exact, floor=0.3, tail=0.1)
+    assert decision.kept == kept
+    assert decision.below_floor == len(relevances) - len(kept)
+
+
+def test_a_tail_above_the_floor_counts_as_the_floor() -> None:
+    assert apply_floor([0.5, 0.4], [False, False], floor=0.3, tail=0.9).kept == (0, 1)
+
+
+def test_a_floor_of_zero_keeps_everything() -> None:
+    assert apply_floor([0.0, 0.0], [False, False], floor=0.0, tail=0.0).kept == (0, 1)
+
+
+@given(st.lists(st.tuples(shares, st.booleans()), max_size=12), shares, shares)
+@settings(max_examples=60)
+def test_the_floor_never_drops_a_better_hit_and_keeps_a_worse_one(
+    hits: list[tuple[float, bool]], floor: float, tail: float
+) -> None:
+    decision = apply_floor([hit[0] for hit in hits], [hit[1] for hit in hits], floor=floor, tail=tail)
+    assert decision.below_floor + len(decision.kept) == len(hits)
+    assert decision.kept == tuple(sorted(decision.kept))
+    dropped = [hit for position, hit in enumerate(hits) if position not in decision.kept]
+    kept = [hit for position, hit in enumerate(hits) if position in decision.kept]
+    assert not any(exact for _, exact in dropped)
+    weakest = min((value for value, exact in kept if not exact), default=math.inf)
+    assert all(value < weakest for value, _ in dropped)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "expected"),
+    [
+        ("where is the key?", "The key hangs behind the door.", 1.0),
+        ("où est la clé?", "La clé est derrière la porte.", 1.0),
+        ("năm 2025", "Năm 2025 đội chuyển văn phòng.", 1.0),
+        ("1234 !?", "5678", 1.0),
+        ("钥匙在哪里", "The key hangs behind the door.", 0.0),
+        ("where is the key?", "备用钥匙放在前台抽屉里。", 0.0),
+        ("أين المفتاح", "المفتاح خلف الباب", 0.0),
+        ("กุญแจอยู่ที่ไหน", "กุญแจอยู่หลังประตู", 0.0),
+        ("где ключ", "ключ за дверью", 0.0),
+    ],
+)
+def test_the_reader_is_trusted_in_latin_script(query: str, text: str, expected: float) -> None:
+    assert reading_trust(query, text, seen_characters=len(text), all_characters=len(text)) == expected
+
+
+def test_trust_falls_with_the_part_that_was_not_seen() -> None:
+    assert reading_trust("key", "a key", seen_characters=50, all_characters=200) == pytest.approx(0.5)
+    assert reading_trust("key", "", seen_characters=0, all_characters=0) == 1.0
+
+
+@given(st.text(max_size=40), st.text(max_size=80), st.integers(0, 500), st.integers(0, 500))
+@settings(max_examples=60)
+def test_trust_is_a_share_and_seeing_more_never_lowers_it(query: str, text: str, a: int, b: int) -> None:
+    low, high = sorted((a, b))
+    less = reading_trust(query, text, seen_characters=low, all_characters=500)
+    more = reading_trust(query, text, seen_characters=high, all_characters=500)
+    assert 0.0 <= less <= more <= 1.0

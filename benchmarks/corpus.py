@@ -2,8 +2,8 @@
 
 Beyond the size of a data set, texts are mixed: the first half of one and the second half of another, so
 that word frequencies stay those of real text. Without a data set, sentences are made of words whose
-frequencies follow Zipf's law: some common English ones, which models know as one token, then invented ones. Documents that follow each other are related like the turns of a
-conversation, 20 to a session.
+frequencies follow Zipf's law: common English ones, which models know as one token, then invented ones.
+Documents that follow each other are related like the turns of a conversation, 20 to a session.
 """
 
 from __future__ import annotations
@@ -21,177 +21,17 @@ from hivemem.service.remember import StoreRequest
 from hivemem.surfaces.cli.evaluate import DataSet, requests
 
 _VOCABULARY = 20_000
-_COMMON = [
-    "the",
-    "to",
-    "and",
-    "of",
-    "we",
-    "a",
-    "in",
-    "it",
-    "is",
-    "that",
-    "for",
-    "you",
-    "i",
-    "was",
-    "with",
-    "on",
-    "this",
-    "have",
-    "but",
-    "are",
-    "be",
-    "so",
-    "at",
-    "as",
-    "they",
-    "not",
-    "my",
-    "what",
-    "about",
-    "can",
-    "from",
-    "just",
-    "had",
-    "like",
-    "there",
-    "will",
-    "your",
-    "all",
-    "when",
-    "me",
-    "she",
-    "he",
-    "were",
-    "or",
-    "one",
-    "them",
-    "if",
-    "up",
-    "out",
-    "been",
-    "how",
-    "would",
-    "more",
-    "time",
-    "do",
-    "has",
-    "get",
-    "people",
-    "new",
-    "our",
-    "some",
-    "know",
-    "good",
-    "really",
-    "team",
-    "now",
-    "work",
-    "last",
-    "year",
-    "week",
-    "day",
-    "also",
-    "which",
-    "after",
-    "her",
-    "his",
-    "then",
-    "other",
-    "think",
-    "make",
-    "two",
-    "go",
-    "into",
-    "than",
-    "first",
-    "back",
-    "only",
-    "could",
-    "over",
-    "see",
-    "who",
-    "way",
-    "next",
-    "need",
-    "want",
-    "use",
-    "plan",
-    "meeting",
-    "project",
-    "update",
-    "release",
-    "server",
-    "deploy",
-    "error",
-    "database",
-    "customer",
-    "review",
-    "budget",
-    "design",
-    "decision",
-    "moved",
-    "started",
-    "finished",
-    "changed",
-    "agreed",
-    "asked",
-    "told",
-    "kept",
-    "sent",
-    "built",
-    "found",
-    "tested",
-    "before",
-    "because",
-    "while",
-    "still",
-    "again",
-    "another",
-    "early",
-    "late",
-    "morning",
-    "evening",
-    "friday",
-    "monday",
-    "march",
-    "april",
-    "june",
-    "home",
-    "office",
-    "family",
-    "friend",
-    "sister",
-    "brother",
-    "mother",
-    "trip",
-    "book",
-    "music",
-    "game",
-    "photo",
-    "dinner",
-    "coffee",
-    "dog",
-    "garden",
-    "school",
-    "class",
-    "number",
-    "report",
-    "issue",
-    "version",
-    "system",
-    "service",
-    "request",
-    "answer",
-    "question",
-    "reason",
-    "problem",
-    "result",
-    "change",
-    "list",
-]
+_COMMON_WORDS = """
+the to and of we a in it is that for you i was with on this have but are be so at as they not my what
+about can from just had like there will your all when me she he were or one them if up out been how would
+more time do has get people new our some know good really team now work last year week day also which
+after her his then other think make two go into than first back only could over see who way next need
+want use plan meeting project update release server deploy error database customer review budget design
+decision moved started finished changed agreed asked told kept sent built found tested before because
+while still again another early late morning evening friday monday march april june home office family
+friend sister brother mother trip book music game photo dinner coffee dog garden school class number
+report issue version system service request answer question reason problem result change list
+"""
 _SESSION_TURNS = 20
 _STARTS = ("What did", "When was", "Who told us about", "Why did we choose", "Where is")
 
@@ -281,7 +121,9 @@ class _Words:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self._vocabulary = list(itertools.islice(itertools.chain(_COMMON, self._invented()), _VOCABULARY))
+        self._vocabulary = list(
+            itertools.islice(itertools.chain(_COMMON_WORDS.split(), self._invented()), _VOCABULARY)
+        )
         self._weights = list(itertools.accumulate(1.0 / rank for rank in range(1, _VOCABULARY + 1)))
 
     def sentences(self, count: int) -> str:
@@ -295,7 +137,7 @@ class _Words:
 
     def _invented(self) -> Iterator[str]:
         """Different words of two to four syllables."""
-        seen = set(_COMMON)
+        seen = set(_COMMON_WORDS.split())
         while True:
             word = "".join(
                 self.random.choice("bcdfghjklmnprstvwz") + self.random.choice("aeiou")

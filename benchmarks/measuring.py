@@ -77,7 +77,8 @@ def _cpu_model() -> str:
         fields = dict(
             re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", info.read_text(), re.MULTILINE)
         )
-        return f"{fields.get('model name', '?')} (family {fields.get('cpu family')}, model {fields.get('model')})"
+        numbers = f"family {fields.get('cpu family')}, model {fields.get('model')}"
+        return f"{fields.get('model name', 'unknown')} ({numbers})"
     return platform.processor() or "unknown"
 
 
@@ -106,7 +107,7 @@ def texts_hash(texts: Sequence[str]) -> str:
 def write_result(
     name: str, folder: Path, *, models: dict[str, Any], corpus: Any, figures: dict[str, Any]
 ) -> Path:
-    """Write `<folder>/<name>-<time>.json` and return its path; benchmarks/results/README.md has the format."""
+    """Write `<folder>/<name>-<time>.json`, see benchmarks/results/README.md, and return its path."""
     now = datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"

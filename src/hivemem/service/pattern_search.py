@@ -58,7 +58,7 @@ class PatternSearch:
     async def search(self, graph_id: GraphId, pattern: str, *, max_results: int) -> PatternMatches:
         """Matches in keys first, then descriptions, then data (as JSON); newest first within each.
 
-        Case does not matter, unless the pattern says `(?-i)`; it is brought to NFC like keys are.
+        Case does not matter, unless the pattern says `(?-i)`; pattern and texts are compared in NFC.
 
         Raises:
             InvalidInput: The pattern is too long or not valid RE2 syntax; the message says why.
@@ -118,7 +118,8 @@ def _match(compiled: Any, nodes: Sequence[Node], deadline: float) -> tuple[list[
             continue
         texts = (node.key, node.description, json.dumps(node.data, ensure_ascii=False) if node.data else "")
         for (where, score), text in zip(_PLACES, texts, strict=True):
-            if text and compiled.search(text):
+            # Texts are kept as they were sent; like the pattern, they are compared in NFC.
+            if text and compiled.search(unicodedata.normalize("NFC", text)):
                 found.append(PatternMatch(node=node, where=where, score=score))
                 break
     return found, len(nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 
 from hivemem.retrieval import ranking
 from hivemem.retrieval.ranking import (
+    REFERENCE_NODES,
     Calibration,
     Evidence,
     apply_floor,
     combined_logit,
     evidence_points,
+    floor_points,
     ranking_points,
     reading_trust,
     relevance,
@@ -33,7 +36,9 @@ C = Calibration(
     scale=0.5,
     offset=-1.0,
     floor=0.3,
-    tail_floor=0.1,
+    floor_growth=2.0,
+    least_floor=-7.0,
+    tail=1.0,
 )
 
 ordinary = st.floats(-60.0, 60.0)
@@ -138,36 +143,56 @@ def test_relevance_at_the_ends_and_in_the_middle(value: float, expected: float) 
     assert relevance(value, C) == expected
 
 
+def test_the_floor_is_meant_for_a_graph_of_the_reference_size() -> None:
+    assert relevance(floor_points(C, REFERENCE_NODES), C) == pytest.approx(C.floor)
+    larger = floor_points(C, round(REFERENCE_NODES * math.e))
+    assert larger - floor_points(C, REFERENCE_NODES) == pytest.approx(C.floor_growth, abs=1e-3)
+
+
+def test_the_floor_of_a_small_graph_does_not_fall_for_ever() -> None:
+    assert floor_points(C, 1) == floor_points(C, 0) == C.least_floor
+    assert floor_points(replace(C, floor_growth=0.0), 1) == floor_points(C, REFERENCE_NODES)
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 1000, 10**6])
+def test_a_floor_of_zero_keeps_everything_and_one_of_one_nothing(nodes: int) -> None:
+    lax, strict = floor_points(replace(C, floor=0.0), nodes), floor_points(replace(C, floor=1.0), nodes)
+    assert apply_floor([-1e9, 0.0], [False, False], floor=lax, tail=C.tail).kept == (0, 1)
+    assert apply_floor([1e9, 0.0], [False, False], floor=strict, tail=C.tail).kept == ()
+    assert (relevance(lax, C), relevance(strict, C)) == (0.0, 1.0)
+
+
+@given(shares, shares, st.integers(0, 10**7), st.integers(0, 10**7))
+@settings(max_examples=60)
+def test_the_floor_rises_with_the_setting_and_with_the_graph(a: float, b: float, m: int, n: int) -> None:
+    low, high = (replace(C, floor=floor) for floor in sorted((a, b)))
+    few, many = sorted((m, n))
+    assert floor_points(low, many) <= floor_points(high, many)
+    assert floor_points(low, few) <= floor_points(low, many)
+
+
 @pytest.mark.parametrize(
-    ("relevances", "exact", "kept"),
+    ("points", "exact", "kept"),
     [
         ([], [], ()),
-        ([0.29, 0.2], [False, False], ()),
-        ([0.3], [False], (0,)),
-        ([0.9, 0.11, 0.09], [False, False, False], (0, 1)),
-        ([0.2, 0.31, 0.15], [False, False, False], (0, 1, 2)),
-        ([0.01, 0.2], [True, False], (0,)),
-        ([0.01, 0.02], [True, True], (0, 1)),
-        ([0.01, 0.9, 0.05], [True, False, False], (0, 1)),
+        ([1.9, -5.0], [False, False], ()),
+        ([2.0], [False], (0,)),
+        ([9.0, 1.5, 0.9], [False, False, False], (0, 1)),
+        ([1.0, 2.1, 0.5], [False, False, False], (0, 1)),
+        ([-9.0, 1.9], [True, False], (0,)),
+        ([-9.0, -8.0], [True, True], (0, 1)),
+        ([-9.0, 9.0, 0.0], [True, False, False], (0, 1)),
     ],
 )
 def test_the_best_hit_opens_the_list_and_exact_hits_always_stay(
-    relevances: list[float], exact: list[bool], kept: tuple[int, ...]
+    points: list[float], exact: list[bool], kept: tuple[int, ...]
 ) -> None:
-    decision = apply_floor(relevances, exact, floor=0.3, tail=0.1)
+    decision = apply_floor(points, exact, floor=2.0, tail=1.0)
     assert decision.kept == kept
-    assert decision.below_floor == len(relevances) - len(kept)
+    assert decision.below_floor == len(points) - len(kept)
 
 
-def test_a_tail_above_the_floor_counts_as_the_floor() -> None:
-    assert apply_floor([0.5, 0.4], [False, False], floor=0.3, tail=0.9).kept == (0, 1)
-
-
-def test_a_floor_of_zero_keeps_everything() -> None:
-    assert apply_floor([0.0, 0.0], [False, False], floor=0.0, tail=0.0).kept == (0, 1)
-
-
-@given(st.lists(st.tuples(shares, st.booleans()), max_size=12), shares, shares)
+@given(st.lists(st.tuples(ordinary, st.booleans()), max_size=12), ordinary, st.floats(0.0, 10.0))
 @settings(max_examples=60)
 def test_the_floor_never_drops_a_better_hit_and_keeps_a_worse_one(
     hits: list[tuple[float, bool]], floor: float, tail: float

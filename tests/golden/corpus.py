@@ -1,0 +1,75 @@
+"""A small written memory and questions to it: what the golden answers are about."""
+
+from __future__ import annotations
+
+MEMORIES: dict[str, str] = {
+    "project_heron": "Heron is the new booking system of the ferry company; it goes live on 3 March.",
+    "person_ines": "Ines leads the Heron project and is on leave every Friday.",
+    "person_tarek": "Tarek writes the payment part of Heron and reviews every change to it.",
+    "person_olga": "Olga runs the harbour office and decides about the timetable.",
+    "decision_sqlite": "We chose SQLite for Heron because one ferry has no network at sea.",
+    "decision_queue": "Payments are put into a queue on board and sent when the ship is in port.",
+    "decision_no_kiosk": "We decided against a ticket kiosk on the pier: salt water ruined the last one.",
+    "incident_double": "On 12 May 214 passengers were charged twice after the ship left the port in a storm.",
+    "incident_printer": "The ticket printer on deck two stopped with error E4013 in the winter storm.",
+    "fix_double": "charge_once() now stores a receipt number before it sends a payment.",
+    "fn_charge_once": "chargeOnce(receiptNumber, amount) refuses a number that was charged before.",
+    "fn_sync_port": "sync_when_in_port waits for the port's network and empties the queue.",
+    "error_e4013": "E4013 means that the paper of the ticket printer is wet.",
+    "config_timeouts": "PAYMENT_TIMEOUT_SECONDS is 20 at sea and 5 in port.",
+    "fact_fares": "A crossing costs 14 euros, 7 for children, bicycles travel free.",
+    "fact_timetable": "In summer the ferry leaves every two hours from 6:00, in winter four times a day.",
+    "fact_crew": "A crew is four people: a captain, an engineer and two deckhands.",
+    "fact_life_jackets": "Life jackets are checked every April by the engineer.",
+    "fact_dogs": "Dogs are allowed on deck, on a lead, and cost nothing.",
+    "fact_wifi": "The wifi on board is free in port and switched off at sea.",
+    "place_pier": "The pier has two ramps; the northern one is closed at low tide.",
+    "place_workshop": "Engines are repaired in the workshop behind the fish market.",
+    "event_launch": "The launch party of Heron is on the pier on 4 March at noon.",
+    "event_inspection": "The coast guard inspects the ship in the second week of April.",
+    "preference_reports": "Olga wants reports as one page with a table, never as slides.",
+    "preference_calls": "Ines prefers a message to a call, and no calls on Fridays.",
+    "note_storm": "In a storm from the west the crossing takes twenty minutes longer.",
+    "note_de": "Der Fährbetrieb ruht bei Windstärke zehn; die Entscheidung trifft der Kapitän.",
+    "note_fr": "Les vélos sont gratuits, mais la remorque coûte trois euros.",
+    "note_zh": "船票可以在码头售票处购买，儿童半价。",
+    "turn_1": "Olga asked: can we tell passengers earlier when a crossing is cancelled?",
+    "turn_2": "Tarek answered that a text message can be sent two hours before.",
+    "turn_3": "They agreed to try that from the autumn on.",
+}
+"""Key -> description, stored in this order."""
+
+RELATIONSHIPS: list[tuple[str, str, str]] = [
+    ("person_ines", "project_heron", "leads"),
+    ("person_tarek", "project_heron", "works on"),
+    ("decision_sqlite", "project_heron", "was decided for"),
+    ("decision_queue", "project_heron", "was decided for"),
+    ("incident_double", "fix_double", "was fixed by"),
+    ("fix_double", "fn_charge_once", "is done in"),
+    ("decision_queue", "fn_sync_port", "is done in"),
+    ("incident_printer", "error_e4013", "showed"),
+    ("event_launch", "project_heron", "celebrates"),
+    ("event_launch", "place_pier", "happens at"),
+    ("turn_1", "turn_2", "is followed by"),
+    ("turn_2", "turn_3", "is followed by"),
+    ("preference_reports", "person_olga", "is a wish of"),
+    ("preference_calls", "person_ines", "is a wish of"),
+]
+"""(from, to, label)."""
+
+QUESTIONS: list[str] = [
+    "who leads the Heron project?",
+    "why did we choose SQLite?",
+    "E4013",
+    "charge_once",
+    "passengers charged twice in a storm",
+    "how much does a crossing cost for children?",
+    "are dogs allowed on deck?",
+    "when is the ship inspected by the coast guard?",
+    "can passengers be told when a crossing is cancelled?",
+    "payment timeout seconds",
+    "Windstärke zehn",
+    "码头售票处",
+    "what does Olga want reports to look like?",
+    "chess championship of 1972",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,8 @@ MAX_NODE_LABELS = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _COMPACT_MINIMUM = 1024
+_FEW_ROWS = 12
+"""Up to this many relationships a loop is faster than array operations (measured: 6 against 20 µs)."""
 _ROW_BYTES = 190
 """A relationship: two dict or list slots, its id's string, its cells in the arrays (measured)."""
 _NODE_BYTES = 260
@@ -155,6 +158,8 @@ class Adjacency:
         if not len(rows) or limit <= 0:
             return []
         node = self._node_numbers[key]
+        if len(rows) <= _FEW_ROWS:
+            return self._few_neighbours(node, rows.tolist(), limit)
         sizes = self._row_members[rows]
         owner = np.repeat(rows, sizes)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -189,6 +194,34 @@ class Adjacency:
                 strength=float(strength[at]),
             )
             for at in ranked[:limit]
+        ]
+
+    def _few_neighbours(self, node: int, rows: Sequence[int], limit: int) -> list[Neighbour]:
+        """What `neighbours` says of a node with few relationships."""
+        relationships = len(self._row_numbers)
+        entries: list[tuple[float, int, _Descending, int, int, int, int]] = []
+        for row in rows:
+            members = self._members_of(row).tolist()
+            own_offset = members.index(node)
+            created = int(self._row_created[row])
+            count = int(self._label_counts[self._row_label[row]])
+            specificity = math.log1p(relationships / count) / math.log1p(relationships)
+            for offset, other in enumerate(members):
+                if offset != own_offset:
+                    strength = specificity / (1.0 + math.log(self._degrees[other]))
+                    edge_id = _Descending(self._row_ids[row])
+                    entries.append((-strength, -created, edge_id, offset, own_offset, row, other))
+        entries.sort()
+        return [
+            Neighbour(
+                edge_id=self._row_ids[row],
+                kind=Kind.HYPEREDGE if self._row_is_hyperedge[row] else Kind.EDGE,
+                key=self._node_keys[other],
+                relationship=self._labels[self._row_label[row]],
+                direction="outgoing" if own_offset < offset else "incoming",
+                strength=-negative,
+            )
+            for negative, _, _, offset, own_offset, row, other in entries[:limit]
         ]
 
     def _label_names(self, numbers: NDArray[np.int32]) -> list[str]:

@@ -100,17 +100,20 @@ class Memory:
         return await self.services.overview.overview(self.owner)
 
     async def delete(self, key: str) -> None:
-        """Remove a node through the store port, its key brought to its stored form as on every entrance."""
-        store, graph_id, key = self.services.store, self.owner.graph_id, normalise_key(key)
-        node = (await store.nodes(graph_id, [key]))[key]
-        deletion = Deletion(kind=Kind.NODE, id=key, expected=node.write_version)
-        now = self.services.clock.now()
-        await store.apply(graph_id, WriteBatch(at=now, deletions=(deletion,)))
+        await remove(self.services, self.owner, key)
 
     async def answer(self, tool: str, **arguments: object) -> dict[str, Any]:
         """What the surfaces answer, shortened as for an agent."""
         operation = next(one for one in OPERATIONS if one.name == tool)
         return await operation.run(self.services, self.owner, arguments)
+
+
+async def remove(services: OpenServices, owner: Principal, key: str) -> None:
+    """Take a node away through the store port, its key in its stored form as on every entrance."""
+    store, graph_id, key = services.store, owner.graph_id, normalise_key(key)
+    node = (await store.nodes(graph_id, [key]))[key]
+    deletion = Deletion(kind=Kind.NODE, id=key, expected=node.write_version)
+    await store.apply(graph_id, WriteBatch(at=services.clock.now(), deletions=(deletion,)))
 
 
 def keys_of(result: RecallResult) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases.memory import Memory
+from tests.cases.memory import remove
 from tests.cases.reports import Report, store_requests
 from tests.surfaces.serving import Served, served
 
@@ -56,9 +56,7 @@ async def test_reported_keys(tmp_path: Path, loaded_models: None, report: Callab
         assert {"x%2Fy", "x/y", ".", ".."} <= set(stored)
         for key, description in stored.items():
             await walk(api, key, description)
-        memory = Memory(tmp_path)
-        memory._opened, memory._owner = api.services, await api.services.access.local_principal()
-        await memory.delete("x%2Fy")
+        await remove(api.services, await api.services.access.local_principal(), "x%2Fy")
         left = await tool(api, "hm_get_nodes", keys=["x%2Fy", "x/y", "x%252Fy"])
         assert left["missing"] == ["x%2Fy", "x%252Fy"]
         assert left["nodes"]["x/y"]["node"]["description"] == stored["x/y"]

@@ -9,13 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cases.reports import Report, read_report
+from tests.cases.reports import Report
 from tests.surfaces.test_stdio import HELLO, Stdio
-
-
-@pytest.fixture
-def report(shared_dir: Path) -> Callable[[str], Report]:
-    return lambda name: read_report(shared_dir, name)
 
 
 class Program:

@@ -55,17 +55,19 @@ format: $(VENV)/.lint ## rewrite the sources in the house format
 	$(BIN)/ruff format $(SOURCES)
 
 golden: $(VENV)/.test ## rewrite the golden files; review the difference
-	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -k golden $(PYTEST)
-	git --no-pager diff --stat -- tests/golden
+	$(BIN)/python -m tests.golden.rewrite
+	@git --no-pager diff --stat -- tests/golden
 
 docs: $(VENV)/.runtime ## rewrite the generated pages
 	$(BIN)/hivemem config reference > docs/operating/settings.md.new
 	mv docs/operating/settings.md.new docs/operating/settings.md
 
-bench: $(VENV)/.bench ## measure quality and speed; takes long
-	$(BIN)/python benchmarks/engine/bm25.py 6000 64000
+bench: $(VENV)/.bench ## measure speed, and quality on labelled sets; takes long
 	$(BIN)/python benchmarks/engine/vectors.py 25000 64000
-	@test -n "$(BENCH_SETS)" || echo "no labelled sets in $(BENCH_DIR); set BENCH_DIR"
+	$(BIN)/python benchmarks/latency/recall.py --small 2000 --large 64000 --queries 60
+	$(BIN)/python benchmarks/latency/write.py --stores 100 --bulk 1024 --rounds 3
+	$(BIN)/python benchmarks/load/clients.py --nodes 2000 --seconds 20
+	@test -n "$(BENCH_SETS)" || echo "no labelled sets in $(BENCH_DIR), so quality is not measured; set BENCH_DIR"
 	@for set in $(BENCH_SETS); do \
 		$(BIN)/hivemem eval "$(BENCH_DIR)/$$set" --queries $(BENCH_QUERIES) || exit 1; \
 	done

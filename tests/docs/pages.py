@@ -12,6 +12,7 @@ PAGES = sorted(
     [
         *(REPOSITORY / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
         *(REPOSITORY / "docs").rglob("*.md"),
+        *(REPOSITORY / "benchmarks").rglob("*.md"),
     ]
 )
 

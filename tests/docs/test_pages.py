@@ -77,7 +77,7 @@ def test_environment_variables_are_settings(page: Path) -> None:
         assert setting in SETTINGS or variable in OTHER_VARIABLES, variable
 
 
-@pages
+@pytest.mark.parametrize("page", [page for page in PAGES if "benchmarks" not in page.parts], ids=name)
 def test_names_that_look_like_settings_are_settings(page: Path) -> None:
     prefixes = ("max_", "rerank_", "embedder_", "model_", "relevance_", "regex_", "projection_", "allowed_")
     # Values of the same name elsewhere: inputs of operations, and what the model's record calls itself.

@@ -71,6 +71,8 @@ def first_stage(
     query: AnalysedQuery,
     vector: NDArray[np.float32] | None,
     calibration: Calibration,
+    *,
+    keep: int | None = None,
 ) -> FirstStage:
     """Search by word and by meaning, fuse, and step once along the relationships.
 
@@ -79,6 +81,7 @@ def first_stage(
         query: The analysed question.
         vector: Its embedding, shape (dimension,); None leaves the dense leg out.
         calibration: Weights of the evidence.
+        keep: How many of the best candidates are returned; all by default.
     """
     started = time.perf_counter()
     bm25_hits = index.search_terms(query, LEG_DEPTH)
@@ -91,7 +94,7 @@ def first_stage(
     scored = _Scored(index, query, vector, calibration, known={hit.key: hit for hit in dense_hits})
     scored.add(hit.key for hit in fused)
     related = _spread(index, scored)
-    candidates = _candidates(fused, scored, related, calibration)
+    candidates = _candidates(fused, scored, related, calibration, keep)
     return FirstStage(
         candidates=candidates,
         fused=len(fused),
@@ -175,23 +178,23 @@ def _candidates(
     scored: _Scored,
     related: Mapping[str, Mapping[str, Neighbour]],
     calibration: Calibration,
+    keep: int | None,
 ) -> tuple[Candidate, ...]:
     rrf = {hit.key: hit.score for hit in fused}
-    candidates: list[Candidate] = []
-    for key, points in scored.points.items():
-        others = related.get(key)
-        candidates.append(
-            Candidate(
-                key=key,
-                points=points,
-                support=support_points([scored.points[other] for other in others], calibration)
-                if others
-                else 0.0,
-                rrf=rrf.get(key),
-                terms=scored.terms[key],
-                passage=scored.passages.get(key),
-                neighbours=tuple(others.values()) if others else (),
-            )
+    support = {
+        key: support_points([scored.points[other] for other in others], calibration)
+        for key, others in related.items()
+    }
+    best = sorted(scored.points, key=lambda key: (-(scored.points[key] + support.get(key, 0.0)), key))
+    return tuple(
+        Candidate(
+            key=key,
+            points=scored.points[key],
+            support=support.get(key, 0.0),
+            rrf=rrf.get(key),
+            terms=scored.terms[key],
+            passage=scored.passages.get(key),
+            neighbours=tuple(related[key].values()) if key in related else (),
         )
-    candidates.sort(key=lambda candidate: (-(candidate.points + candidate.support), candidate.key))
-    return tuple(candidates)
+        for key in best[:keep]
+    )

@@ -227,3 +227,35 @@ async def test_the_whole_identifier_outranks_a_part_of_it(memory: Memory) -> Non
     assert await memory.keys("rotate_audit_keys") != []
     assert (await memory.keys("rotate_audit_keys"))[0] == "fn_whole"
     assert (await memory.keys("rotateAuditKeys"))[0] == "fn_whole"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("when does the policy of the van expire?", "file_insurance"),
+        ("what is the number of the policy?", "file_insurance"),
+        ("Anselm Brückner", "contract_printer"),
+        ("who is the contact for the printer contract?", "contract_printer"),
+        ("which supplier delivers the toner?", "contract_printer"),
+        ("project osprey", "project_osprey"),
+        ("what is part of the osprey project?", "task_fence"),
+    ],
+)
+async def test_all_that_belongs_to_a_memory_is_searched(memory: Memory, query: str, expected: str) -> None:
+    await memory.store(
+        "file_insurance",
+        "A scanned letter of three pages.",
+        search_text="The policy 88-1204 of the delivery van expires at the end of October.",
+    )
+    await memory.store(
+        "contract_printer",
+        "The printers are rented for three years.",
+        data={"contact": "Anselm Brückner", "toner": {"supplier": "Halvorsen", "minimum": 4}},
+    )
+    await memory.store("project_osprey", "Everything about the new car park.")
+    await memory.store(
+        "task_fence",
+        "The fence is built before the barrier.",
+        {"to_key": "project_osprey", "relationship": "is part of the osprey project"},
+    )
+    assert expected in (await memory.keys(query))[:2]

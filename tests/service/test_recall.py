@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hivemem.domain.access import Principal, Scope
 from hivemem.errors import InvalidInput, InvalidRequest
+from hivemem.models.hashing import HashingEmbedder
 from hivemem.retrieval.fuse import RRF_K
 from hivemem.service.first_stage import HUB_DEGREE
 from hivemem.service.limits import Limits
 from hivemem.service.recall import MAX_EXPANSIONS, MAX_RESULTS, RecallResult
+from hivemem.storage.memory import MemoryStore
 from tests.service.conftest import READER
 from tests.service.recall_world import (
     CALIBRATION,
@@ -365,3 +370,22 @@ async def test_candidates_can_be_had_without_ranking(build: Build) -> None:
     reads = await world.service.read_candidates(READER, "anchor rope")
     assert {read.node.key for read in reads} == set(HARBOUR)
     assert all(read.own is not None and 0.0 <= read.trust <= 1.0 for read in reads)
+
+
+@given(st.lists(st.text(max_size=60), max_size=6))
+@settings(max_examples=50, deadline=None)
+def test_no_question_breaks_recall(questions: list[str]) -> None:
+    async def ask() -> None:
+        world = RecallWorld(MemoryStore(), embedder=HashingEmbedder(16), reranker=OverlapReranker())
+        await world.put_all(HARBOUR)
+        for question in [*questions, "".join(questions)]:
+            try:
+                result = await world.recall(question)
+            except InvalidInput as error:
+                assert error.message.startswith("/query")
+            else:
+                assert_sound(result)
+                assert len(result.hits) + result.meta["below_floor"] == len(HARBOUR)
+        await world.close()
+
+    asyncio.run(ask())

@@ -20,8 +20,10 @@ from hivemem.retrieval.ranking import (
     evidence_points,
     floor_points,
     ranking_points,
+    readable_share,
     reading_trust,
     relevance,
+    relying_on_words,
     support_points,
 )
 
@@ -211,8 +213,6 @@ def test_the_floor_never_drops_a_better_hit_and_keeps_a_worse_one(
     ("query", "text", "expected"),
     [
         ("where is the key?", "The key hangs behind the door.", 1.0),
-        ("où est la clé?", "La clé est derrière la porte.", 1.0),
-        ("năm 2025", "Năm 2025 đội chuyển văn phòng.", 1.0),
         ("1234 !?", "5678", 1.0),
         ("钥匙在哪里", "The key hangs behind the door.", 0.0),
         ("where is the key?", "备用钥匙放在前台抽屉里。", 0.0),
@@ -223,6 +223,55 @@ def test_the_floor_never_drops_a_better_hit_and_keeps_a_worse_one(
 )
 def test_the_reader_is_trusted_in_latin_script(query: str, text: str, expected: float) -> None:
     assert reading_trust(query, text, seen_characters=len(text), all_characters=len(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("où est la clé?", "La clé est derrière la porte."),
+        ("năm 2025", "Năm 2025 đội chuyển văn phòng."),
+        ("wo ist der Schlüssel für die Tür?", "Der Schlüssel hängt hinter der Tür."),
+    ],
+)
+def test_accents_do_not_end_the_trust(query: str, text: str) -> None:
+    assert reading_trust(query, text, seen_characters=len(text), all_characters=len(text)) >= 0.5
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=60)
+def test_a_text_is_read_for_the_most_part_or_not_at_all(text: str) -> None:
+    share = readable_share(text)
+    assert share == 0.0 or 0.5 <= share <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("", 1.0),
+        ("7731 !?", 1.0),
+        ("EBADLEASE_7731", 1.0),
+        ("ключ", 0.0),
+        ("钥匙 key", 0.6),
+        ("备用钥匙 key", 0.0),
+    ],
+)
+def test_the_share_counts_letters_alone(text: str, share: float) -> None:
+    assert readable_share(text) == pytest.approx(share)
+
+
+@given(shares)
+@settings(max_examples=60)
+def test_what_meaning_cannot_tell_words_must(share: float) -> None:
+    changed = relying_on_words(C, share)
+    assert changed.bm25 + changed.cosine == pytest.approx(C.bm25 + C.cosine)
+    assert 0.0 <= changed.cosine <= C.cosine
+    assert replace(changed, bm25=C.bm25, cosine=C.cosine) == C
+
+
+def test_words_alone_or_the_formula_as_it_is() -> None:
+    assert relying_on_words(C, 1.0) == C
+    near = Evidence(cosine=0.9, bm25=0.0, ideal=5.0)
+    assert evidence_points(near, relying_on_words(C, 0.0)) == 0.0
 
 
 def test_trust_falls_with_the_part_that_was_not_seen() -> None:

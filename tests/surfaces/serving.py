@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from hivemem.app import open_services
 from starlette.applications import Starlette
 
+from hivemem.app import open_services
 from hivemem.domain.access import Scope
 from hivemem.settings import load_settings
 from hivemem.surfaces.rest.app import build_app

@@ -118,6 +118,24 @@ async def test_a_question_that_one_memory_answers_gets_that_one(
     assert len(keys) <= 3
 
 
+PASTED = {
+    "one sentence again and again": "Background pasted by the user about an unrelated meeting. " * 60,
+    "a log": "\n".join(
+        f"2026-03-0{n % 9 + 1} 12:0{n % 10} INFO worker {n} finished job {n * 7}" for n in range(90)
+    ),
+    "a letter": "Dear team, thank you for the warm welcome last week. The hotel was lovely and the talks "
+    "were well prepared. Please find the slides and the list of participants attached. " * 12,
+}
+
+
+@pytest.mark.parametrize("pasted", PASTED.values(), ids=PASTED.keys())
+async def test_the_question_at_the_end_of_a_pasted_text_is_the_question(memory: Memory, pasted: str) -> None:
+    await memory.notes(HOUSE)
+    assert (await memory.keys(f"{pasted}\n\nWho waters the plants during the holidays?"))[:1] == ["plants"]
+    assert (await memory.keys(f"{pasted}\n\nWhen is the boiler serviced?"))[:1] == ["boiler"]
+    assert await memory.keys(f"{pasted}\n\nWhat is the boiling point of mercury in kelvin?") == []
+
+
 @pytest.mark.shared
 async def test_reported_scale_of_scores(memory: Memory, report: Callable[[str], Report]) -> None:
     case = report("C15")

@@ -7,6 +7,10 @@ import re
 from hivemem.retrieval.analyse import AnalysedQuery, document_terms
 
 _SPACE = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\s*\n\s*")
+_QUESTION_MARKS = ("?", "？")
+_SHORT_SENTENCE = 20
+_SENTENCES = 12
 
 
 def shortened_head(text: str, limit: int) -> str:
@@ -15,6 +19,36 @@ def shortened_head(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return text[:limit].rsplit(" ", 1)[0] or text[:limit]
+
+
+def closing_question(query: str, *, limit: int = 240) -> str:
+    """The question at the end of a long query; a query of at most `limit` characters as it is.
+
+    Agents send whole prompts, with logs or letters before what is asked. A cross-encoder gives every
+    text a high score for such a query, whatever the text says: it must read the question alone. That is
+    the last question among the last twelve sentences, or else the last sentence, with the sentence
+    before it when it is shorter than 20 characters; at most its last `limit` characters.
+
+    Example:
+        >>> closing_question("2026-03-01 INFO job done. " * 20 + "Who waters the plants? Be brief.")
+        'Who waters the plants?'
+    """
+    if len(query) <= limit:
+        return query
+    tail = query[-_SENTENCES * limit :].strip()
+    sentences = [sentence for sentence in _SENTENCE_END.split(tail) if sentence][-_SENTENCES:]
+    asking = [at for at, sentence in enumerate(sentences) if sentence.endswith(_QUESTION_MARKS)]
+    if not sentences:
+        return ""
+    at = asking[-1] if asking else len(sentences) - 1
+    found = sentences[at]
+    if len(found) < _SHORT_SENTENCE and at > 0:
+        found = f"{sentences[at - 1]} {found}"
+    if len(found) > limit:
+        found = found[-limit:]
+        head, _, rest = found.partition(" ")
+        found = rest if rest and len(head) < _SHORT_SENTENCE else found
+    return found
 
 
 def best_window(text: str, query: AnalysedQuery, *, width: int) -> tuple[int, int]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hivemem.retrieval import reading
 from hivemem.retrieval.analyse import analyse_query
-from hivemem.retrieval.reading import among_neighbours, best_window, shortened_head
+from hivemem.retrieval.reading import among_neighbours, best_window, closing_question, shortened_head
 
 FILLER = "The weekly report says that all is well and nothing happened. "
 
@@ -79,3 +82,51 @@ def test_neighbours_stand_around_the_text_and_blanks_leave_no_gap() -> None:
     assert among_neighbours("before", "text", "after") == "before text after"
     assert among_neighbours("", "text", "after") == "text after"
     assert among_neighbours("", "text", "") == "text"
+
+
+def test_the_example_in_the_docstring() -> None:
+    outcome = doctest.testmod(reading)
+    assert (outcome.failed, outcome.attempted > 0) == (0, True)
+
+
+@pytest.mark.parametrize("query", ["", "  ", "who?", "One thing. Another thing. What now?", "x" * 240])
+def test_a_short_query_is_the_question(query: str) -> None:
+    assert closing_question(query) == query
+
+
+@pytest.mark.parametrize(
+    ("end", "question"),
+    [
+        ("Who waters the plants?", "Who waters the plants?"),
+        ("Who waters the plants?\n", "Who waters the plants?"),
+        ("Who waters the plants? Answer in one line. Thank you!", "Who waters the plants?"),
+        ("Find out who waters the plants", "Find out who waters the plants"),
+        ("Ines has the plants. Does she?", "Ines has the plants. Does she?"),
+        ("谁给植物浇水？请简短回答。", "happened. 谁给植物浇水？"),
+        (
+            "办公室里的植物每个星期到底由哪一位同事来负责浇水？",
+            "办公室里的植物每个星期到底由哪一位同事来负责浇水？",
+        ),
+    ],
+)
+def test_of_a_long_query_the_question_at_its_end_is_left(end: str, question: str) -> None:
+    found = closing_question(FILLER * 10 + end)
+    assert found.endswith(question.removeprefix("happened. "))
+    if not question.startswith("happened. "):
+        assert found == question
+
+
+def test_a_long_sentence_is_cut_to_its_end_at_a_space() -> None:
+    found = closing_question("word " * 200 + "and who waters the plants?")
+    assert found.endswith("word and who waters the plants?")
+    assert len(found) <= 240
+    assert closing_question("x" * 500) == "x" * 240
+
+
+@given(st.text("ab.?! \n。", max_size=900), st.integers(1, 60))
+@settings(max_examples=60)
+def test_a_question_is_bounded_and_comes_from_the_query(query: str, limit: int) -> None:
+    found = closing_question(query, limit=limit)
+    assert len(found) <= limit
+    assert found or not query.strip() or len(query) > limit
+    assert set(found) <= {*query, " "}

@@ -19,7 +19,6 @@ import argparse
 import asyncio
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -108,9 +107,12 @@ async def lancedb_side(
         (folder / "queries.json").write_text(
             json.dumps([{"id": query.id, "graph": query.graph, "text": query.text} for query in queries])
         )
-        # Its notices about coming versions, several a query, are of no use here.
-        environment = {**os.environ, "RUST_LOG": "error", "LANCE_LOG": "error"}
-        await asyncio.to_thread(subprocess.run, [python, str(WORKER), name], env=environment, check=True)
+        # Captured: it prints several notices about coming versions for each query.
+        done = await asyncio.to_thread(
+            subprocess.run, [python, str(WORKER), name], stderr=subprocess.PIPE, text=True
+        )
+        if done.returncode:
+            raise SystemExit(f"{WORKER.name} failed:\n{done.stderr[-3000:]}")
         answer = json.loads((folder / "found.json").read_text())
     return {**answer, "embed_ms": embed}
 

@@ -196,7 +196,11 @@ def floors(rows: Sequence[Row], c: Calibration) -> None:
                         relevance = _relevance(row, c)
                         top = np.argsort(-relevance, kind="stable")[:10]
                         if row.gold[top].any():
-                            kept = (relevance >= min(tail, floor)) if relevance.max() >= floor else np.zeros(len(relevance), bool)
+                            kept = (
+                                (relevance >= min(tail, floor))
+                                if relevance.max() >= floor
+                                else np.zeros(len(relevance), bool)
+                            )
                             lost += not row.gold[top][kept[top]].any()
                         total += 1
                 text += f"  {tail:g}: {lost / total:.3f}"
@@ -218,8 +222,10 @@ def main() -> None:
     for name, c in (("before", Calibration()), ("fitted", fitted)):
         inside, outside = quality(held_in, c), quality([r for r in rows if not r.held_in], c)
         for key in inside:
-            print(f"{name:7} {key:20} held in {inside[key][0]:.4f} / {inside[key][1]:.4f}   "
-                  f"held out {outside[key][0]:.4f} / {outside[key][1]:.4f}  (micro / macro)")
+            print(
+                f"{name:7} {key:20} held in {inside[key][0]:.4f} / {inside[key][1]:.4f}   "
+                f"held out {outside[key][0]:.4f} / {outside[key][1]:.4f}  (micro / macro)"
+            )
     floors(rows, fitted)
 
 

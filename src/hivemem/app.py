@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -204,7 +204,11 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
             executor=executor,
             clock=clock,
             limits=limits,
-            calibration=replace(Calibration(), floor=settings.relevance_floor),
+            calibration=Calibration(
+                floor=settings.relevance_floor,
+                english_embedder=settings.embedder == "bundled",
+                english_reranker=settings.reranker == "bundled",
+            ),
             rerank=RerankLimits(
                 depth=settings.rerank_depth,
                 context_depth=settings.rerank_context_depth,

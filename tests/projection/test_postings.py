@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivemem.projection.postings import Postings
+from hivemem.projection.postings import LEAST_DOCUMENTS, Postings
 from hivemem.retrieval.analyse import (
     AnalysedQuery,
     DocumentTerms,
@@ -49,7 +49,7 @@ def naive_scores(
     scores = dict.fromkeys(corpus, 0.0)
     for term, weight in weights.items():
         df = sum(term in d.frequencies for d in corpus.values())
-        idf = math.log(1 + (len(corpus) - df + 0.5) / (df + 0.5))
+        idf = math.log(1 + (max(len(corpus), LEAST_DOCUMENTS) - df + 0.5) / (df + 0.5))
         for key, d in corpus.items():
             tf = d.frequencies.get(term, 0)
             norm = k1 * (1 - b + b * d.length / mean) if mean else k1

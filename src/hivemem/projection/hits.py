@@ -36,12 +36,14 @@ class TermScore:
 
     `bm25` is 0.0 when it holds no word. `ideal` is what no text can exceed for this query in this
     graph, so `bm25 / ideal` lies in [0, 1). `held` says for each word of the query, in order, whether
-    the node holds one of its forms.
+    the node holds one of its forms, `as_spelled` whether it holds the main form: the spelling of the
+    query, with or without an inflection.
     """
 
     bm25: float
     ideal: float
     held: tuple[bool, ...]
+    as_spelled: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

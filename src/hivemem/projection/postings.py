@@ -15,6 +15,10 @@ from hivemem.projection.arrays import at_least_kth, with_room
 from hivemem.projection.hits import TermHit, TermScore
 from hivemem.retrieval.analyse import AnalysedQuery, DocumentTerms
 
+LEAST_DOCUMENTS = 100
+"""A graph counts as at least so many documents: among five texts, which word is rare is chance, and a
+score would change with every text that is stored."""
+
 _COMPACT_SHARE = 0.25
 _COMPACT_MINIMUM = 64
 _TERM_BYTES = 330
@@ -38,7 +42,8 @@ class Postings:
         norm(d)    = k1 * (1 - b + b * length(d) / mean length)
         idf(t)     = ln(1 + (N - df + 0.5) / (df + 0.5))
 
-    N, df and avg are always those of the present documents. Scores are float64 and summed in the
+    N is the number of present documents, at least `LEAST_DOCUMENTS`; df and mean are theirs. Scores
+    are float64 and summed in the
     order of the query's terms, so they are equal bit for bit however the present state was reached.
     Not thread-safe; `GraphIndex` holds the lock.
 
@@ -184,19 +189,25 @@ class Postings:
                 total += np.where(holds, self._parts(term, wanted, frequencies), 0.0)
                 holders[term.number] = holds
         held = np.zeros((len(query.words), len(wanted)), dtype=np.bool_)
-        for word, holds_word in zip(query.words, held, strict=True):
-            for term in word.terms:
+        as_spelled = held.copy()
+        for word, holds_word, spells_word in zip(query.words, held, as_spelled, strict=True):
+            for position, term in enumerate(word.terms):
                 number = self._term_numbers.get(term.text)
                 if number is not None and present:
                     if number not in holders:
                         holders[number], _ = self._look_up(number, wanted)
                     holds_word |= holders[number]
-        nothing = TermScore(bm25=0.0, ideal=ideal, held=(False,) * len(query.words))
+                    if position == 0:
+                        spells_word |= holders[number]
+        none = (False,) * len(query.words)
+        nothing = TermScore(bm25=0.0, ideal=ideal, held=none, as_spelled=none)
         result = dict.fromkeys(keys, nothing)
-        for ordinal, score, words in zip(present, total.tolist(), held.T.tolist(), strict=True):
+        for ordinal, score, words, spelled in zip(
+            present, total.tolist(), held.T.tolist(), as_spelled.T.tolist(), strict=True
+        ):
             key = self._keys[ordinal]
             assert key is not None
-            result[key] = TermScore(bm25=score, ideal=ideal, held=tuple(words))
+            result[key] = TermScore(bm25=score, ideal=ideal, held=tuple(words), as_spelled=tuple(spelled))
         return result
 
     def _query_terms(self, query: AnalysedQuery) -> tuple[list[_QueryTerm], float]:
@@ -226,7 +237,7 @@ class Postings:
         return 0 if number is None else len(self._postings[number]) - self._removed_from[number]
 
     def _factor(self, frequency: int) -> float:
-        documents = len(self._ordinals)
+        documents = max(len(self._ordinals), LEAST_DOCUMENTS)
         return math.log(1.0 + (documents - frequency + 0.5) / (frequency + 0.5)) * (self._k1 + 1.0)
 
     def _look_up(self, number: int, wanted: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+REFERENCE_NODES = 1000
+"""The size of graph for which `Calibration.floor` is meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,21 +27,33 @@ class Calibration:
         read_slope: With `read_offset`, the logit expected from the evidence alone, where the
             cross-encoder did not or cannot read the text.
         scale: With `offset`, Platt scaling: relevance = sigmoid(scale * points + offset).
-        floor: A recall whose best relevance is below this returns nothing.
-        tail_floor: Further hits below this are dropped.
+        respelled: Points taken from a text that holds the words only in another spelling or form: "nam"
+            asks for "Nam" rather than "Năm", which the models cannot tell apart.
+        floor: A recall whose best relevance is below this returns nothing; as it is for a graph of
+            `REFERENCE_NODES`, see `floor_points`.
+        floor_growth: Points by which the floor rises when the graph is e times as large.
+        least_floor: Points below which the floor never falls, however small the graph.
+        tail: Points that further hits may lie below the floor.
+        english_embedder: Whether the embedder understands Latin script alone.
+        english_reranker: Whether the cross-encoder does.
     """
 
     bm25: float = 4.0
     cosine: float = 6.0
     cosine_zero: float = 0.4
-    support: float = 0.3
-    context: float = 0.5
-    read_slope: float = 3.0
-    read_offset: float = -10.0
-    scale: float = 0.6
-    offset: float = 0.0
-    floor: float = 0.3
-    tail_floor: float = 0.05
+    support: float = 0.15
+    context: float = 0.6
+    read_slope: float = 4.0
+    read_offset: float = -16.0
+    scale: float = 0.292
+    offset: float = -2.919
+    respelled: float = 3.0
+    floor: float = 0.03
+    floor_growth: float = 1.5
+    least_floor: float = -9.5
+    tail: float = 1.0
+    english_embedder: bool = True
+    english_reranker: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,22 +104,30 @@ def combined_logit(own: float | None, context: float | None, calibration: Calibr
 
 
 def ranking_points(
-    *, logit: float | None, trust: float, evidence: float, support: float, calibration: Calibration
+    *,
+    logit: float | None,
+    trust: float,
+    evidence: float,
+    support: float,
+    respelled: float,
+    calibration: Calibration,
 ) -> float:
     """The sum that orders the hits of one recall.
 
-        trust * logit + (1 - trust) * (read_slope * evidence + read_offset) + evidence + support
+        trust * logit + (1 - trust) * (read_slope * (evidence + support) + read_offset)
+            + evidence + support - respelled_weight * respelled
 
     Args:
         logit: Of the cross-encoder; None when it did not run, the same as `trust` 0.
         trust: How much of the text the cross-encoder could read, in [0, 1]; see `reading_trust`.
         evidence: From `evidence_points`.
         support: From `support_points`.
+        respelled: Share of the query's informative words that the text holds in another form alone.
         calibration: The fitted numbers.
     """
     expected = calibration.read_slope * (evidence + support) + calibration.read_offset
     read = expected if logit is None else trust * logit + (1.0 - trust) * expected
-    return read + evidence + support
+    return read + evidence + support - calibration.respelled * respelled
 
 
 def relevance(points: float, calibration: Calibration) -> float:
@@ -120,12 +143,33 @@ def relevance(points: float, calibration: Calibration) -> float:
     return power / (1.0 + power)
 
 
-def reading_trust(query: str, text: str, *, seen_characters: int, all_characters: int) -> float:
-    """How far the cross-encoder's opinion counts, in [0, 1].
+def floor_points(calibration: Calibration, nodes: int) -> float:
+    """The least `ranking_points` of a best hit that counts as an answer in a graph of this size.
 
-    The bundled one reads Latin script only: the share of Latin letters in query and text, 0 below a
-    half. Of a long text it saw one passage: the square root of the share that it saw, so that half a
-    text still counts for 0.71.
+        max(least_floor, points of `floor` + floor_growth * ln(nodes / REFERENCE_NODES))
+
+    The more texts are searched, the better the best of the unrelated ones looks: on questions that
+    belong to another conversation, the 95th percentile of the best hit rises by 1.5 points with each
+    factor of e, from 5 to 900 nodes (docs/decisions/ranking.md). A fixed floor would be too strict for
+    small graphs or too lax for large ones.
+
+    Args:
+        calibration: The fitted numbers; a `floor` of 0 keeps everything, one of 1 nothing.
+        nodes: Described nodes in the graph.
+    """
+    if not 0.0 < calibration.floor < 1.0:
+        return -math.inf if calibration.floor <= 0.0 else math.inf
+    odds = math.log(calibration.floor / (1.0 - calibration.floor))
+    reference = (odds - calibration.offset) / calibration.scale
+    growth = calibration.floor_growth * math.log(max(1, nodes) / REFERENCE_NODES)
+    return max(calibration.least_floor, reference + growth)
+
+
+def reading_trust(query: str, text: str, *, seen_characters: int, all_characters: int) -> float:
+    """How far the opinion of a cross-encoder for English counts, in [0, 1].
+
+    The share of query and text that it can read at all, times the square root of the share of the whole
+    text that it saw: half of a long text still counts for 0.71.
 
     Args:
         query: The question as it was asked.
@@ -133,20 +177,40 @@ def reading_trust(query: str, text: str, *, seen_characters: int, all_characters
         seen_characters: Length of the passage that it was given.
         all_characters: Length of the whole text, at least `seen_characters`.
     """
-    latin = min(_latin_share(query), _latin_share(text))
-    if latin < 0.5:
-        return 0.0
     seen = 1.0 if all_characters <= 0 else min(1.0, seen_characters / all_characters)
-    return latin * math.sqrt(seen)
+    return min(readable_share(query), readable_share(text)) * math.sqrt(seen)
 
 
-def _latin_share(text: str) -> float:
+def readable_share(text: str) -> float:
+    """The share of Latin letters in a text, 0 below a half: what models for English can make sense of.
+
+    Example:
+        >>> readable_share("Wer repariert die Heizung?"), readable_share("铁柜"), readable_share("7731")
+        (1.0, 0.0, 1.0)
+    """
     letters = [character for character in text[:2000] if character.isalpha()]
     if not letters:
         return 1.0
     # Latin letters, IPA and the extensions lie below U+0250 and in one later block.
     latin = sum(1 for letter in letters if letter < "\u0250" or "\u1e00" <= letter <= "\u1eff")
-    return latin / len(letters)
+    share = latin / len(letters)
+    return share if share >= 0.5 else 0.0
+
+
+def relying_on_words(calibration: Calibration, share: float) -> Calibration:
+    """The formula for a question whose meaning is known to the embedder only in part.
+
+    What meaning cannot tell, words must: the weight of the cosine moves to BM25.
+
+    Args:
+        calibration: The fitted numbers.
+        share: How much the embedder understands, in [0, 1]; 0 without an embedder.
+    """
+    return replace(
+        calibration,
+        bm25=calibration.bm25 + (1.0 - share) * calibration.cosine,
+        cosine=share * calibration.cosine,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,22 +222,22 @@ class FloorDecision:
 
 
 def apply_floor(
-    relevances: Sequence[float], exact: Sequence[bool], *, floor: float, tail: float
+    points: Sequence[float], exact: Sequence[bool], *, floor: float, tail: float
 ) -> FloorDecision:
     """Drop what is not relevant.
 
     The floor is judged on the best hit: a query that the graph cannot answer has no hit above it and
-    gets an empty list. A query that it can answer keeps the other hits above the lower `tail`, since
-    the best evidence often stands beside weaker pieces of it. Exact hits always stay.
+    gets an empty list. A query that it can answer keeps the other hits down to `tail` points below the
+    floor, since the best evidence often stands beside weaker pieces of it. Exact hits always stay.
 
     Args:
-        relevances: Calibrated, any order, each in [0, 1].
+        points: From `ranking_points`, in any order.
         exact: For each whether it holds every informative word of the query, its key, or an exact
             identifier.
-        floor: In [0, 1].
-        tail: In [0, floor]; larger values count as `floor`.
+        floor: From `floor_points`.
+        tail: In points, at least 0.
     """
-    answered = max(relevances, default=0.0) >= floor
-    bar = min(tail, floor) if answered else math.inf
-    kept = tuple(position for position, value in enumerate(relevances) if exact[position] or value >= bar)
-    return FloorDecision(kept=kept, below_floor=len(relevances) - len(kept))
+    answered = max(points, default=-math.inf) >= floor
+    bar = floor - tail if answered else math.inf
+    kept = tuple(position for position, value in enumerate(points) if exact[position] or value >= bar)
+    return FloorDecision(kept=kept, below_floor=len(points) - len(kept))

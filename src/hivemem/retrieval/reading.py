@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from hivemem.domain.text import JsonObject, JsonValue
 from hivemem.retrieval.analyse import AnalysedQuery, document_terms
 
 _SPACE = re.compile(r"\s+")
@@ -21,7 +23,7 @@ def shortened_head(text: str, limit: int) -> str:
     return text[:limit].rsplit(" ", 1)[0] or text[:limit]
 
 
-def closing_question(query: str, *, limit: int = 240) -> str:
+def closing_question(query: str, *, limit: int = 400) -> str:
     """The question at the end of a long query; a query of at most `limit` characters as it is.
 
     Agents send whole prompts, with logs or letters before what is asked. A cross-encoder gives every
@@ -30,7 +32,7 @@ def closing_question(query: str, *, limit: int = 240) -> str:
     before it when it is shorter than 20 characters; at most its last `limit` characters.
 
     Example:
-        >>> closing_question("2026-03-01 INFO job done. " * 20 + "Who waters the plants? Be brief.")
+        >>> closing_question("2026-03-01 INFO job done. " * 40 + "Who waters the plants? Be brief.")
         'Who waters the plants?'
     """
     if len(query) <= limit:
@@ -74,3 +76,47 @@ def best_window(text: str, query: AnalysedQuery, *, width: int) -> tuple[int, in
 def among_neighbours(before: str, text: str, after: str) -> str:
     """A text between what leads to it and what it leads to, as one paragraph; blank parts are left out."""
     return " ".join(part for part in (before, text, after) if part)
+
+
+def telling_facts(data: JsonObject, query: AnalysedQuery, text: str, *, limit: int = 160) -> str:
+    """The entries of a node's `data` that say what the query asks and the text does not, as sentences.
+
+    An entry is told when its name or value holds an informative word of the query that `text` lacks:
+    "supplier: Brandt" for the question which supplier it was. Names matter to a reader, bare values
+    say little. Entries come in their order, nested ones with their path, at most `limit` characters.
+
+    Example:
+        >>> query = analyse_query("which supplier delivers the toner?")
+        >>> telling_facts({"supplier": "Brandt", "floor": 3}, query, "Toner is in the hall cupboard.")
+        'supplier: Brandt.'
+    """
+    if not data:
+        return ""
+    in_text = document_terms(text).frequencies
+    asked = {
+        term.text
+        for word in query.words
+        if word.informative and not any(term.text in in_text for term in word.terms)
+        for term in word.terms
+    }
+    if not asked:
+        return ""
+    told: list[str] = []
+    for name, value in _entries(data, ""):
+        entry = f"{name}: {value}."
+        if len(entry) <= limit and not asked.isdisjoint(document_terms(name, value).frequencies):
+            told.append(entry)
+            limit -= len(entry) + 1
+    return " ".join(told)
+
+
+def _entries(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
+    """Every plain value inside `value` with the names that lead to it."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _entries(inner, f"{path} {name}".strip())
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _entries(inner, path)
+    elif value is not None:
+        yield path.replace("_", " "), str(value)

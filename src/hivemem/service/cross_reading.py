@@ -19,7 +19,13 @@ from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import GraphStore
 from hivemem.retrieval.analyse import AnalysedQuery
 from hivemem.retrieval.ranking import reading_trust
-from hivemem.retrieval.reading import among_neighbours, best_window, shortened_head
+from hivemem.retrieval.reading import (
+    among_neighbours,
+    best_window,
+    closing_question,
+    shortened_head,
+    telling_facts,
+)
 from hivemem.service.first_stage import Candidate
 from hivemem.service.recall_trace import Trace
 
@@ -54,7 +60,7 @@ class ReadCandidate:
     """A candidate with its record and what the cross-encoder said: all that the ranking is made of.
 
     Attributes:
-        text: The passage that the cross-encoder is given.
+        text: The passage that the cross-encoder is given, with the entries of `data` that tell more.
         trust: How far its opinion counts, in [0, 1].
         own: Its logit for the text alone; None where it did not read.
         context: Its logit for the text among its neighbours; None where it did not read that.
@@ -76,6 +82,7 @@ class CrossReading:
         executor: Runs the cross-encoder.
         limits: How much it may read.
         points: Orders candidates by what is known of them so far, larger is better.
+        english: Whether the cross-encoder understands Latin script alone.
     """
 
     def __init__(
@@ -85,11 +92,13 @@ class CrossReading:
         executor: ModelExecutor,
         limits: RerankLimits,
         points: Callable[[ReadCandidate], float],
+        english: bool = True,
     ) -> None:
         self._store = store
         self._executor = executor
         self._limits = limits
         self._points = points
+        self._english = english
 
     async def read(
         self,
@@ -107,6 +116,8 @@ class CrossReading:
             Overloaded: The model queue is full.
             Unavailable: The store does not answer.
         """
+        # Text pasted before the question would mislead the reader, and use up its tokens.
+        query = closing_question(query)
         beside = {n.key for candidate in candidates[: self._limits.depth] for n in candidate.neighbours}
         nodes = await self._store.nodes(
             graph_id, list(dict.fromkeys([*(candidate.key for candidate in candidates), *sorted(beside)]))
@@ -123,7 +134,7 @@ class CrossReading:
             return reads
         started = time.perf_counter()
         try:
-            await self._read_all(query, reads, nodes, trace)
+            await self._read_all(query, analysed, reads, nodes, trace)
         except Overloaded:
             raise
         except HivememError as error:
@@ -134,7 +145,7 @@ class CrossReading:
     def _with_passage(
         self, query: str, analysed: AnalysedQuery, candidate: Candidate, node: Node
     ) -> ReadCandidate:
-        """Choose what to read of a node: all of a short text, the passage nearest in meaning of a long one."""
+        """Choose what to read of a node: a short text whole, of a long one the nearest passage."""
         width = self._limits.passage_characters
         passage = candidate.passage
         source = node.description
@@ -149,16 +160,29 @@ class CrossReading:
                 offset, stop = best_window(source[start:end], analysed, width=width)
                 start, end = start + offset, start + stop
         text = source[start:end]
-        trust = reading_trust(query, text, seen_characters=len(text), all_characters=len(source))
+        trust = reading_trust(
+            query if self._english else "",
+            text if self._english else "",
+            seen_characters=len(text),
+            all_characters=len(source),
+        )
         return ReadCandidate(candidate=candidate, node=node, text=text, trust=trust)
 
     async def _read_all(
-        self, query: str, reads: Sequence[ReadCandidate], nodes: Mapping[str, Node], trace: Trace
+        self,
+        query: str,
+        analysed: AnalysedQuery,
+        reads: Sequence[ReadCandidate],
+        nodes: Mapping[str, Node],
+        trace: Trace,
     ) -> None:
         until = time.perf_counter() + self._limits.budget_seconds
         tokens = float(self._limits.tokens)
         alone: list[ReadCandidate] = []
         for read in reads[: self._limits.depth]:
+            facts = telling_facts(read.node.data, analysed, read.text)
+            if facts:
+                read.text = f"{read.text} {facts}"
             tokens -= _tokens(query, read.text)
             if tokens < 0 and len(alone) >= _ALWAYS_READ:
                 break

@@ -35,13 +35,15 @@ class Candidate:
     """A node that may answer, with all that is known before the cross-encoder reads it.
 
     `points` come from its own text, `support` from its neighbours; both in logit points.
-    `rrf` is None for a node that no text leg returned.
+    `rrf` is None for a node that no text leg returned. `respelled` is the share of the informative
+    words that it holds in another spelling or form alone.
     """
 
     key: str
     points: float
     support: float
     rrf: float | None
+    respelled: float
     terms: TermScore
     passage: PassageHit | None
     neighbours: tuple[Neighbour, ...]
@@ -94,7 +96,7 @@ def first_stage(
     scored = _Scored(index, query, vector, calibration, known={hit.key: hit for hit in dense_hits})
     scored.add(hit.key for hit in fused)
     related = _spread(index, scored)
-    candidates = _candidates(fused, scored, related, calibration, keep)
+    candidates = _candidates(query, fused, scored, related, calibration, keep)
     return FirstStage(
         candidates=candidates,
         fused=len(fused),
@@ -174,6 +176,7 @@ def _reversed(neighbour: Neighbour, key: str) -> Neighbour:
 
 
 def _candidates(
+    query: AnalysedQuery,
     fused: list[FusedHit],
     scored: _Scored,
     related: Mapping[str, Mapping[str, Neighbour]],
@@ -192,9 +195,19 @@ def _candidates(
             points=scored.points[key],
             support=support.get(key, 0.0),
             rrf=rrf.get(key),
+            respelled=_respelled_share(query, scored.terms[key]),
             terms=scored.terms[key],
             passage=scored.passages.get(key),
             neighbours=tuple(related[key].values()) if key in related else (),
         )
         for key in best[:keep]
     )
+
+
+def _respelled_share(query: AnalysedQuery, terms: TermScore) -> float:
+    informative = respelled = 0
+    for word, held, as_spelled in zip(query.words, terms.held, terms.as_spelled, strict=True):
+        if word.informative:
+            informative += 1
+            respelled += held and not as_spelled
+    return respelled / informative if respelled else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Literal
 
 from hivemem.domain.access import Principal
@@ -95,9 +96,11 @@ class Nodes:
             if node is None:
                 missing[sent] = None
                 continue
-            history: Sequence[Version] = ()
+            history: list[Version] = []
             if request.include_enrichment_history:
-                history = await self._store.versions(graph_id, Kind.NODE, key)
+                versions = await self._store.versions(graph_id, Kind.NODE, key)
+                # A key that was forgotten and stored again starts clean.
+                history = list(takewhile(lambda version: version.state is not None, versions))
             found[key] = NodeDetail(
                 node=node,
                 relationships=_visible(related.get(key), request),

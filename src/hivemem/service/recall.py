@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hivemem.domain.access import Principal
 from hivemem.domain.graph import GraphId, SessionTouch
 from hivemem.domain.keys import normalise_key
-from hivemem.domain.node import Node
+from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.text import JsonObject, storable_text
 from hivemem.errors import HivememError, InvalidInput, InvalidRequest, Overloaded
 from hivemem.models.executor import ModelExecutor
@@ -34,8 +34,11 @@ from hivemem.retrieval.ranking import (
     Calibration,
     apply_floor,
     combined_logit,
+    floor_points,
     ranking_points,
+    readable_share,
     relevance,
+    relying_on_words,
 )
 from hivemem.retrieval.session import session_boost
 from hivemem.service.cross_reading import CrossReading, ReadCandidate, RerankLimits
@@ -47,6 +50,7 @@ from hivemem.service.session_touches import SessionTouches
 
 MAX_RESULTS = 50
 MAX_EXPANSIONS = 5
+KEY_POINTS = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +158,13 @@ class Recall:
         self._touches = touches or SessionTouches(store=store, clock=clock)
         self._limits = limits
         self._calibration = calibration
-        self._reading = CrossReading(store=store, executor=executor, limits=rerank, points=self._points)
+        self._reading = CrossReading(
+            store=store,
+            executor=executor,
+            limits=rerank,
+            points=self._points,
+            english=calibration.english_reranker,
+        )
         self._fetched = max(rerank.depth, MAX_RESULTS)
         self._patterns = PatternSearch(store=store, max_seconds=regex_seconds)
 
@@ -210,11 +220,12 @@ class Recall:
         boosts = {key: session_boost(touch.touch_count) for key, touch in touched.items()}
         ranked = self._ranked(query, analysed, found.reads)
         ranked.sort(key=lambda entry: entry.order(boosts))
+        floor = floor_points(calibration, index.node_count)
         decision = apply_floor(
-            [entry.relevance for entry in ranked],
+            [entry.points for entry in ranked],
             [entry.exact for entry in ranked],
-            floor=calibration.floor,
-            tail=calibration.tail_floor,
+            floor=floor,
+            tail=calibration.tail,
         )
         kept = [ranked[position] for position in decision.kept][:max_results]
         expansions = await asyncio.to_thread(_expansions, index, [entry.read.node.key for entry in kept])
@@ -229,7 +240,7 @@ class Recall:
                 found.stage,
                 trace,
                 reranker=self._executor.reranker,
-                floor=calibration.floor,
+                floor=relevance(floor, calibration),
                 below_floor=decision.below_floor,
             ),
             warnings=tuple(trace.warnings),
@@ -249,12 +260,18 @@ class Recall:
         """Everything up to the cross-encoder's opinions."""
         analysed = analyse_query(query)
         if analysed.shortened:
+            trace.query_shortened = True
             trace.warnings.append("the query is long: its last words alone were searched for by word")
         index, vector = await asyncio.gather(self._hot.fresh(graph_id), self._query_vector(query, trace))
         if vector is not None and index.dimension != len(vector):
             # The model was exchanged between the two; the next recall sees both.
             vector = None
-        stage = await asyncio.to_thread(first_stage, index, analysed, vector, self._calibration)
+        if vector is None:
+            understood = 0.0
+        else:
+            understood = readable_share(query) if self._calibration.english_embedder else 1.0
+        calibration = relying_on_words(self._calibration, understood)
+        stage = await asyncio.to_thread(first_stage, index, analysed, vector, calibration, keep=self._fetched)
         # Beyond what can be read or returned there is nothing to fetch.
         reads = await self._reading.read(graph_id, query, analysed, stage.candidates[: self._fetched], trace)
         return _Found(analysed=analysed, index=index, stage=stage, reads=reads)
@@ -286,6 +303,7 @@ class Recall:
             trust=read.trust,
             evidence=read.candidate.points,
             support=read.candidate.support,
+            respelled=read.candidate.respelled,
             calibration=self._calibration,
         )
 
@@ -295,9 +313,10 @@ class Recall:
         for read in reads:
             points = self._points(read)
             held = read.candidate.terms.held
-            exact = (
-                read.node.key == named or holds_every_word(analysed, held) or holds_identifier(analysed, held)
-            )
+            exact = holds_every_word(analysed, held) or holds_identifier(analysed, held)
+            if read.node.key == named:
+                # Whoever asks for a key means this node, whatever its text says.
+                points, exact = max(points, KEY_POINTS), True
             ranked.append(
                 _Ranked(
                     read=read,
@@ -324,8 +343,12 @@ class Recall:
             scores["rrf"] = candidate.rrf
         scores["relevance"] = entry.relevance
         beside = candidate.neighbours[0].key if candidate.support > 0.5 and candidate.neighbours else None
+        node = read.node
+        if candidate.passage is None and self._executor.embedder is not None:
+            # It has vectors of a former model at best: the record says what is so for the present one.
+            node = replace(node, enrichment_status=EnrichmentStatus.PENDING)
         return RecallHit(
-            node=read.node,
+            node=node,
             score=min(1.0, entry.relevance + boost),
             scores=scores,
             expansion=expansion[0],

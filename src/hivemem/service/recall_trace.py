@@ -21,6 +21,7 @@ class Trace:
         started: `time.perf_counter()` at the call.
         degraded: What was left out and why, each note beginning with the part's name.
         warnings: Notes for the caller that are no failures.
+        query_shortened: Whether only the last words of a long query were searched for.
         embed_ms: Waiting for the query's vector.
         rerank_ms: Waiting for the cross-encoder.
         read: Candidates that it read alone.
@@ -31,6 +32,7 @@ class Trace:
     started: float = field(default_factory=time.perf_counter)
     degraded: list[str] = field(default_factory=list[str])
     warnings: list[str] = field(default_factory=list[str])
+    query_shortened: bool = False
     embed_ms: float = 0.0
     rerank_ms: float = 0.0
     read: int = 0
@@ -80,6 +82,8 @@ def search_meta(
         "first_stage_ms": milliseconds(stage.milliseconds),
         "total_ms": milliseconds(1000 * (time.perf_counter() - trace.started)),
     }
+    if trace.query_shortened:
+        meta["query_shortened"] = True
     if degraded:
         meta["degraded"] = degraded
     return meta

@@ -100,7 +100,7 @@ def test_two_opinions_are_mixed_and_one_stands_alone() -> None:
 def points(
     logit: float | None = None, trust: float = 1.0, evidence: float = 0.0, support: float = 0.0
 ) -> float:
-    return ranking_points(logit=logit, trust=trust, evidence=evidence, support=support, calibration=C)
+    return ranking_points(logit=logit, trust=trust, evidence=evidence, support=support, respelled=0.0, calibration=C)
 
 
 def test_a_text_that_nobody_read_counts_by_its_evidence() -> None:

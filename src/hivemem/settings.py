@@ -145,19 +145,19 @@ class Settings:
         maximum=1_000_000,
     )
     rerank_depth: int = _setting(
-        20,
+        24,
         "Candidates that the reranker reads in one recall; more finds more and takes longer.",
         minimum=0,
         maximum=500,
     )
     rerank_context_depth: int = _setting(
-        16,
+        18,
         "Best of these that it reads a second time, among their neighbours; 0 switches that off.",
         minimum=0,
         maximum=500,
     )
     rerank_tokens: int = _setting(
-        3_000,
+        3_300,
         "Estimated tokens that the reranker reads in one recall, both times together: with longer texts "
         "fewer candidates are read, at least five.",
         minimum=100,
@@ -170,7 +170,7 @@ class Settings:
         maximum=60.0,
     )
     relevance_floor: float = _setting(
-        0.03,
+        0.43,
         "A recall whose best relevance is below this returns nothing; higher is stricter, 0 keeps all. It is "
         "meant for a graph of 1,000 nodes and adapts to the size of the graph.",
         minimum=0.0,

@@ -15,6 +15,10 @@ REFERENCE_NODES = 1000
 """The size of graph for which `Calibration.floor` is meant."""
 
 
+PLAIN_QUESTION_WORDS = 11
+"""Up to so many words a question asks for one thing, as those do that the cross-encoder learned from."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """The numbers of the ranking formula, in units of the cross-encoder's logit.
@@ -44,14 +48,14 @@ class Calibration:
     support: float = 0.15
     context: float = 0.6
     read_slope: float = 4.0
-    read_offset: float = -16.0
-    scale: float = 0.292
-    offset: float = -2.919
+    read_offset: float = -20.0
+    scale: float = 0.738
+    offset: float = 1.517
     respelled: float = 3.0
-    floor: float = 0.03
+    floor: float = 0.43
     floor_growth: float = 1.5
     least_floor: float = -9.5
-    tail: float = 1.0
+    tail: float = 0.3
     english_embedder: bool = True
     english_reranker: bool = True
 
@@ -131,7 +135,10 @@ def ranking_points(
 
 
 def relevance(points: float, calibration: Calibration) -> float:
-    """The calibrated probability that a hit answers the query, in (0, 1).
+    """The probability that the graph answers the query, judged by this hit alone, in (0, 1).
+
+    Fitted on the best hits of questions that have an answer in their graph and of questions that belong
+    to another one, both weighing the same: 0.5 is the strength that both have equally often.
 
     Source: Platt, "Probabilistic outputs for support vector machines", 1999.
     """
@@ -165,20 +172,27 @@ def floor_points(calibration: Calibration, nodes: int) -> float:
     return max(calibration.least_floor, reference + growth)
 
 
-def reading_trust(query: str, text: str, *, seen_characters: int, all_characters: int) -> float:
-    """How far the opinion of a cross-encoder for English counts, in [0, 1].
+def reading_trust(
+    query: str, text: str, *, query_words: int, seen_characters: int, all_characters: int
+) -> float:
+    """How far the opinion of a cross-encoder for English web questions counts, in [0, 1].
 
-    The share of query and text that it can read at all, times the square root of the share of the whole
-    text that it saw: half of a long text still counts for 0.71.
+        readable share * min(1, PLAIN_QUESTION_WORDS / query words) * sqrt(seen / all)
+
+    It counts less for scripts that it cannot read, for questions of many words, which ask for several
+    things that no single text answers, and for long texts of which it saw one passage: half of a text
+    still counts for 0.71.
 
     Args:
-        query: The question as it was asked.
-        text: What the cross-encoder was given.
+        query: The question as the cross-encoder was given it; "" for one that reads every script.
+        text: What it was given of the node; "" likewise.
+        query_words: Distinct words of the question, stop words included.
         seen_characters: Length of the passage that it was given.
         all_characters: Length of the whole text, at least `seen_characters`.
     """
     seen = 1.0 if all_characters <= 0 else min(1.0, seen_characters / all_characters)
-    return min(readable_share(query), readable_share(text)) * math.sqrt(seen)
+    plain = min(1.0, PLAIN_QUESTION_WORDS / max(1, query_words))
+    return min(readable_share(query), readable_share(text)) * plain * math.sqrt(seen)
 
 
 def readable_share(text: str) -> float:

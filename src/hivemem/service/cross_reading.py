@@ -17,7 +17,7 @@ from hivemem.domain.node import Node
 from hivemem.errors import HivememError, Overloaded
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import GraphStore
-from hivemem.retrieval.analyse import AnalysedQuery
+from hivemem.retrieval.analyse import AnalysedQuery, analyse_query
 from hivemem.retrieval.ranking import reading_trust
 from hivemem.retrieval.reading import (
     among_neighbours,
@@ -47,11 +47,11 @@ class RerankLimits:
         budget_seconds: After this the rest stays unread and the answer says `degraded`.
     """
 
-    depth: int = 20
-    context_depth: int = 16
-    tokens: int = 3000
+    depth: int = 24
+    context_depth: int = 18
+    tokens: int = 3300
     passage_characters: int = 700
-    neighbour_characters: int = 240
+    neighbour_characters: int = 200
     budget_seconds: float = 1.0
 
 
@@ -117,7 +117,9 @@ class CrossReading:
             Unavailable: The store does not answer.
         """
         # Text pasted before the question would mislead the reader, and use up its tokens.
-        query = closing_question(query)
+        question = closing_question(query)
+        if question != query:
+            query, analysed = question, analyse_query(question)
         beside = {n.key for candidate in candidates[: self._limits.depth] for n in candidate.neighbours}
         nodes = await self._store.nodes(
             graph_id, list(dict.fromkeys([*(candidate.key for candidate in candidates), *sorted(beside)]))
@@ -163,6 +165,7 @@ class CrossReading:
         trust = reading_trust(
             query if self._english else "",
             text if self._english else "",
+            query_words=len(analysed.words),
             seen_characters=len(text),
             all_characters=len(source),
         )

@@ -222,7 +222,7 @@ def test_the_floor_never_drops_a_better_hit_and_keeps_a_worse_one(
     ],
 )
 def test_the_reader_is_trusted_in_latin_script(query: str, text: str, expected: float) -> None:
-    assert reading_trust(query, text, seen_characters=len(text), all_characters=len(text)) == expected
+    assert reading_trust(query, text, query_words=3, seen_characters=len(text), all_characters=len(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_the_reader_is_trusted_in_latin_script(query: str, text: str, expected: 
     ],
 )
 def test_accents_do_not_end_the_trust(query: str, text: str) -> None:
-    assert reading_trust(query, text, seen_characters=len(text), all_characters=len(text)) >= 0.5
+    assert reading_trust(query, text, query_words=3, seen_characters=len(text), all_characters=len(text)) >= 0.5
 
 
 @given(st.text(max_size=60))
@@ -275,14 +275,14 @@ def test_words_alone_or_the_formula_as_it_is() -> None:
 
 
 def test_trust_falls_with_the_part_that_was_not_seen() -> None:
-    assert reading_trust("key", "a key", seen_characters=50, all_characters=200) == pytest.approx(0.5)
-    assert reading_trust("key", "", seen_characters=0, all_characters=0) == 1.0
+    assert reading_trust("key", "a key", query_words=3, seen_characters=50, all_characters=200) == pytest.approx(0.5)
+    assert reading_trust("key", "", query_words=3, seen_characters=0, all_characters=0) == 1.0
 
 
 @given(st.text(max_size=40), st.text(max_size=80), st.integers(0, 500), st.integers(0, 500))
 @settings(max_examples=60)
 def test_trust_is_a_share_and_seeing_more_never_lowers_it(query: str, text: str, a: int, b: int) -> None:
     low, high = sorted((a, b))
-    less = reading_trust(query, text, seen_characters=low, all_characters=500)
-    more = reading_trust(query, text, seen_characters=high, all_characters=500)
+    less = reading_trust(query, text, query_words=3, seen_characters=low, all_characters=500)
+    more = reading_trust(query, text, query_words=3, seen_characters=high, all_characters=500)
     assert 0.0 <= less <= more <= 1.0

@@ -86,6 +86,7 @@ def telling_facts(data: JsonObject, query: AnalysedQuery, text: str, *, limit: i
     say little. Entries come in their order, nested ones with their path, at most `limit` characters.
 
     Example:
+        >>> from hivemem.retrieval.analyse import analyse_query
         >>> query = analyse_query("which supplier delivers the toner?")
         >>> telling_facts({"supplier": "Brandt", "floor": 3}, query, "Toner is in the hall cupboard.")
         'supplier: Brandt.'

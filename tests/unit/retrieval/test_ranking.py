@@ -100,7 +100,9 @@ def test_two_opinions_are_mixed_and_one_stands_alone() -> None:
 def points(
     logit: float | None = None, trust: float = 1.0, evidence: float = 0.0, support: float = 0.0
 ) -> float:
-    return ranking_points(logit=logit, trust=trust, evidence=evidence, support=support, respelled=0.0, calibration=C)
+    return ranking_points(
+        logit=logit, trust=trust, evidence=evidence, support=support, respelled=0.0, calibration=C
+    )
 
 
 def test_a_text_that_nobody_read_counts_by_its_evidence() -> None:
@@ -222,7 +224,10 @@ def test_the_floor_never_drops_a_better_hit_and_keeps_a_worse_one(
     ],
 )
 def test_the_reader_is_trusted_in_latin_script(query: str, text: str, expected: float) -> None:
-    assert reading_trust(query, text, query_words=3, seen_characters=len(text), all_characters=len(text)) == expected
+    assert (
+        reading_trust(query, text, query_words=3, seen_characters=len(text), all_characters=len(text))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +239,9 @@ def test_the_reader_is_trusted_in_latin_script(query: str, text: str, expected: 
     ],
 )
 def test_accents_do_not_end_the_trust(query: str, text: str) -> None:
-    assert reading_trust(query, text, query_words=3, seen_characters=len(text), all_characters=len(text)) >= 0.5
+    assert (
+        reading_trust(query, text, query_words=3, seen_characters=len(text), all_characters=len(text)) >= 0.5
+    )
 
 
 @given(st.text(max_size=60))
@@ -275,7 +282,9 @@ def test_words_alone_or_the_formula_as_it_is() -> None:
 
 
 def test_trust_falls_with_the_part_that_was_not_seen() -> None:
-    assert reading_trust("key", "a key", query_words=3, seen_characters=50, all_characters=200) == pytest.approx(0.5)
+    assert reading_trust(
+        "key", "a key", query_words=3, seen_characters=50, all_characters=200
+    ) == pytest.approx(0.5)
     assert reading_trust("key", "", query_words=3, seen_characters=0, all_characters=0) == 1.0
 
 

@@ -3,7 +3,8 @@
     python benchmarks/quality/fit.py FEATURES.jsonl... [--held-in SHARE]
 
 The weights maximise mean nDCG@10 over the sets by coordinate descent on a fixed grid; the expected
-logit comes from least squares, the relevance scale from logistic regression (Platt scaling) on best hits. Half of
+logit comes from least squares, the relevance scale from logistic regression (Platt scaling) on best hits.
+Half of
 the queries of each set, chosen by the hash of their graph or id, are held in; the figures of the other
 half are printed beside them, so that overfitting would show.
 """

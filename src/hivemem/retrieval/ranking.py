@@ -11,12 +11,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hivemem.retrieval.language import is_foreign, readable_share
+
 REFERENCE_NODES = 1000
 """The size of graph for which `Calibration.floor` is meant."""
 
 
 PLAIN_QUESTION_WORDS = 11
 """Up to so many words a question asks for one thing, as those do that the cross-encoder learned from."""
+
+
+FOREIGN_TRUST = 0.2
+"""How far models for English are trusted in another language of the same script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +185,8 @@ def reading_trust(
 
         readable share * min(1, PLAIN_QUESTION_WORDS / query words) * sqrt(seen / all)
 
-    It counts less for scripts that it cannot read, for questions of many words, which ask for several
-    things that no single text answers, and for long texts of which it saw one passage: half of a text
+    It counts less for scripts and languages that it cannot read, for questions of many words, which
+    ask for several things that no single text answers, and for long texts of which it saw one passage: half of a text
     still counts for 0.71.
 
     Args:
@@ -192,23 +198,15 @@ def reading_trust(
     """
     seen = 1.0 if all_characters <= 0 else min(1.0, seen_characters / all_characters)
     plain = min(1.0, PLAIN_QUESTION_WORDS / max(1, query_words))
-    return min(readable_share(query), readable_share(text)) * plain * math.sqrt(seen)
+    readable = min(readable_share(query), readable_share(text))
+    if is_foreign(query, text):
+        readable *= FOREIGN_TRUST
+    return readable * plain * math.sqrt(seen)
 
 
-def readable_share(text: str) -> float:
-    """The share of Latin letters in a text, 0 below a half: what models for English can make sense of.
-
-    Example:
-        >>> readable_share("Wer repariert die Heizung?"), readable_share("铁柜"), readable_share("7731")
-        (1.0, 0.0, 1.0)
-    """
-    letters = [character for character in text[:2000] if character.isalpha()]
-    if not letters:
-        return 1.0
-    # Latin letters, IPA and the extensions lie below U+0250 and in one later block.
-    latin = sum(1 for letter in letters if letter < "\u0250" or "\u1e00" <= letter <= "\u1eff")
-    share = latin / len(letters)
-    return share if share >= 0.5 else 0.0
+def understood_share(query: str) -> float:
+    """How much of a question an embedder for English understands, in [0, 1]."""
+    return readable_share(query) * (FOREIGN_TRUST if is_foreign(query) else 1.0)
 
 
 def relying_on_words(calibration: Calibration, share: float) -> Calibration:

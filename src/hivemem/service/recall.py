@@ -36,9 +36,9 @@ from hivemem.retrieval.ranking import (
     combined_logit,
     floor_points,
     ranking_points,
-    readable_share,
     relevance,
     relying_on_words,
+    understood_share,
 )
 from hivemem.retrieval.session import session_boost
 from hivemem.service.cross_reading import CrossReading, ReadCandidate, RerankLimits
@@ -269,7 +269,7 @@ class Recall:
         if vector is None:
             understood = 0.0
         else:
-            understood = readable_share(query) if self._calibration.english_embedder else 1.0
+            understood = understood_share(query) if self._calibration.english_embedder else 1.0
         calibration = relying_on_words(self._calibration, understood)
         stage = await asyncio.to_thread(first_stage, index, analysed, vector, calibration, keep=self._fetched)
         # Beyond what can be read or returned there is nothing to fetch.

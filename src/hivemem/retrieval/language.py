@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import Literal
 
 from hivemem.retrieval.stopwords import ENGLISH, ENGLISH_MARKS, STOP_WORDS
 
@@ -22,6 +24,8 @@ def readable_share(text: str) -> float:
         >>> readable_share("Wer repariert die Heizung?"), readable_share("铁柜"), readable_share("7731")
         (1.0, 0.0, 1.0)
     """
+    if text.isascii():
+        return 1.0
     letters = [character for character in text[:_READ_CHARACTERS] if character.isalpha()]
     if not letters:
         return 1.0
@@ -42,11 +46,18 @@ def is_foreign(query: str, text: str = "") -> bool:
         >>> is_foreign("Wann wurde die Brücke gebaut und von wem?"), is_foreign("smtp login")
         (True, False)
     """
-    asked = {word.lower() for word in _WORD.findall(query[:_READ_CHARACTERS])}
-    if not asked.isdisjoint(ENGLISH_MARKS):
-        return False
-    if len(asked & _FOREIGN_MARKS) >= 2:
-        return True
+    known = _marked_language(query)
+    if known is not None:
+        return known == "foreign"
     told = _WORD.findall(text[:_READ_CHARACTERS].lower())
     common = sum(1 for word in told if word in ENGLISH)
     return len(told) >= _TEXT_WORDS and common < _COMMON_SHARE * len(told)
+
+
+@lru_cache(maxsize=64)
+def _marked_language(query: str) -> Literal["english", "foreign"] | None:
+    """The language that a question's frequent words tell; None when they tell none."""
+    asked = {word.lower() for word in _WORD.findall(query[:_READ_CHARACTERS])}
+    if not asked.isdisjoint(ENGLISH_MARKS):
+        return "english"
+    return "foreign" if len(asked & _FOREIGN_MARKS) >= 2 else None

@@ -21,6 +21,9 @@ PLAIN_QUESTION_WORDS = 11
 """Up to so many words a question asks for one thing, as those do that the cross-encoder learned from."""
 
 
+LEAST_SEEN_TRUST = 0.5
+"""How far an opinion on the best passage of a very long text counts."""
+
 FOREIGN_TRUST = 0.2
 """How far models for English are trusted in another language of the same script."""
 
@@ -183,11 +186,11 @@ def reading_trust(
 ) -> float:
     """How far the opinion of a cross-encoder for English web questions counts, in [0, 1].
 
-        readable share * min(1, PLAIN_QUESTION_WORDS / query words) * sqrt(seen / all)
+        readable share * min(1, PLAIN_QUESTION_WORDS / query words) * max(LEAST_SEEN_TRUST, sqrt(seen / all))
 
     It counts less for scripts and languages that it cannot read, for questions of many words, which
-    ask for several things that no single text answers, and for long texts of which it saw one passage: half of a text
-    still counts for 0.71.
+    ask for several things that no single text answers, and for long texts of which it saw one passage:
+    half of a text still counts for 0.71, and a passage of a book for one half, since it is the best one.
 
     Args:
         query: The question as the cross-encoder was given it; "" for one that reads every script.
@@ -201,7 +204,7 @@ def reading_trust(
     readable = min(readable_share(query), readable_share(text))
     if is_foreign(query, text):
         readable *= FOREIGN_TRUST
-    return readable * plain * math.sqrt(seen)
+    return readable * plain * max(LEAST_SEEN_TRUST, math.sqrt(seen))
 
 
 def understood_share(query: str) -> float:

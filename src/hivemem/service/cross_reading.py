@@ -60,7 +60,8 @@ class ReadCandidate:
     """A candidate with its record and what the cross-encoder said: all that the ranking is made of.
 
     Attributes:
-        text: The passage that the cross-encoder is given, with the entries of `data` that tell more.
+        text: The passage that the cross-encoder is given, with the entries of `data` that tell more;
+            empty for a candidate that it does not read.
         trust: How far its opinion counts, in [0, 1].
         own: Its logit for the text alone; None where it did not read.
         context: Its logit for the text among its neighbours; None where it did not read that.
@@ -124,10 +125,19 @@ class CrossReading:
         nodes = await self._store.nodes(
             graph_id, list(dict.fromkeys([*(candidate.key for candidate in candidates), *sorted(beside)]))
         )
-        reads = [
-            self._with_passage(query, analysed, candidate, nodes[candidate.key])
+        present = [
+            (candidate, nodes[candidate.key])
             for candidate in candidates
             if candidate.key in nodes and not nodes[candidate.key].placeholder
+        ]
+        reads = [
+            self._with_passage(query, analysed, candidate, node)
+            for candidate, node in present[: self._limits.depth]
+        ]
+        # The rest is ranked by its evidence alone.
+        reads += [
+            ReadCandidate(candidate=candidate, node=node, text="", trust=0.0)
+            for candidate, node in present[self._limits.depth :]
         ]
         if self._executor.reranker is None:
             # A reranker that is absent by choice has no problem to tell.

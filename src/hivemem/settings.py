@@ -151,13 +151,13 @@ class Settings:
         maximum=500,
     )
     rerank_context_depth: int = _setting(
-        18,
+        20,
         "Best of these that it reads a second time, among their neighbours; 0 switches that off.",
         minimum=0,
         maximum=500,
     )
     rerank_tokens: int = _setting(
-        3_300,
+        3_600,
         "Estimated tokens that the reranker reads in one recall, both times together: with longer texts "
         "fewer candidates are read, at least five.",
         minimum=100,
@@ -170,7 +170,7 @@ class Settings:
         maximum=60.0,
     )
     relevance_floor: float = _setting(
-        0.43,
+        0.4,
         "A recall whose best relevance is below this returns nothing; higher is stricter, 0 keeps all. It is "
         "meant for a graph of 1,000 nodes and adapts to the size of the graph.",
         minimum=0.0,

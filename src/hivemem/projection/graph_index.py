@@ -109,6 +109,11 @@ class GraphIndex:
         with self._lock:
             return self._postings.scores(query, keys)
 
+    def known_words(self, query: AnalysedQuery) -> tuple[bool, ...]:
+        """For each word of the query whether any node holds it in one of its forms."""
+        with self._lock:
+            return self._postings.known(query)
+
     def neighbours(self, key: str, limit: int) -> list[Neighbour]:
         """The other nodes of a node's relationships, strongest first, at most `limit`."""
         with self._lock:

@@ -210,6 +210,10 @@ class Postings:
             result[key] = TermScore(bm25=score, ideal=ideal, held=tuple(words), as_spelled=tuple(spelled))
         return result
 
+    def known(self, query: AnalysedQuery) -> tuple[bool, ...]:
+        """For each word of the query whether any document holds it in one of its forms."""
+        return tuple(any(self._frequency(term.text) for term in word.terms) for word in query.words)
+
     def _query_terms(self, query: AnalysedQuery) -> tuple[list[_QueryTerm], float]:
         """The distinct terms to score that some document holds, in order, and the ideal score.
 

@@ -93,6 +93,14 @@ class AnalysedQuery:
     words: tuple[QueryWord, ...]
     shortened: bool
 
+    @property
+    def names(self) -> tuple[bool, ...]:
+        """For each word whether it is written like a name: a capital letter, not at the beginning."""
+        return tuple(
+            position > 0 and word.informative and word.surface[:1].isupper()
+            for position, word in enumerate(self.words)
+        )
+
 
 def document_terms(*texts: str) -> DocumentTerms:
     """The index terms of a document given as several fields, which are analysed one by one and added.

@@ -10,7 +10,7 @@ from hivemem.retrieval.stopwords import ENGLISH, ENGLISH_MARKS, STOP_WORDS
 
 _WORD = re.compile(r"[^\W\d_]+")
 _FOREIGN_MARKS = STOP_WORDS - ENGLISH
-_TEXT_WORDS = 12
+_TEXT_WORDS = 5
 _COMMON_SHARE = 0.15
 """Every third word of English prose is one of the 97 stop words; of German prose every fifteenth."""
 
@@ -39,7 +39,8 @@ def is_foreign(query: str, text: str = "") -> bool:
     """Whether a question in Latin script, asked of `text`, is in another language than English.
 
     A question with a frequent English word is English. One with two frequent words of another language
-    is foreign, and so is one to a text of at least twelve words of which few are common in English.
+    is foreign, and so is one to a text of at least five words of which few are common in English and
+    two have an accent or are common in another language.
     A few names or technical words are taken for English.
 
     Example:
@@ -50,8 +51,10 @@ def is_foreign(query: str, text: str = "") -> bool:
     if known is not None:
         return known == "foreign"
     told = _WORD.findall(text[:_READ_CHARACTERS].lower())
-    common = sum(1 for word in told if word in ENGLISH)
-    return len(told) >= _TEXT_WORDS and common < _COMMON_SHARE * len(told)
+    if len(told) < _TEXT_WORDS or sum(1 for word in told if word in ENGLISH) >= _COMMON_SHARE * len(told):
+        return False
+    # Notes in English can do without its common words; they have none of another language either.
+    return sum(1 for word in told if not word.isascii() or word in _FOREIGN_MARKS) >= 2
 
 
 @lru_cache(maxsize=64)

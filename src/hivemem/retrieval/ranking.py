@@ -17,7 +17,7 @@ REFERENCE_NODES = 1000
 """The size of graph for which `Calibration.floor` is meant."""
 
 
-PLAIN_QUESTION_WORDS = 11
+PLAIN_QUESTION_WORDS = 12
 """Up to so many words a question asks for one thing, as those do that the cross-encoder learned from."""
 
 
@@ -45,25 +45,27 @@ class Calibration:
         floor: A recall whose best relevance is below this returns nothing; as it is for a graph of
             `REFERENCE_NODES`, see `floor_points`.
         floor_growth: Points by which the floor rises when the graph is e times as large.
+        known_names: Points by which it falls for a question whose every name the graph knows.
         least_floor: Points below which the floor never falls, however small the graph.
         tail: Points that further hits may lie below the floor.
         english_embedder: Whether the embedder understands Latin script alone.
         english_reranker: Whether the cross-encoder does.
     """
 
-    bm25: float = 4.0
-    cosine: float = 6.0
-    cosine_zero: float = 0.4
-    support: float = 0.15
-    context: float = 0.6
-    read_slope: float = 4.0
+    bm25: float = 4.5
+    cosine: float = 4.0
+    cosine_zero: float = 0.5
+    support: float = 0.25
+    context: float = 0.55
+    read_slope: float = 6.0
     read_offset: float = -20.0
-    scale: float = 0.738
-    offset: float = 1.517
+    scale: float = 0.733
+    offset: float = 1.781
     respelled: float = 3.0
-    floor: float = 0.43
+    floor: float = 0.4
     floor_growth: float = 1.5
-    least_floor: float = -9.5
+    known_names: float = 6.0
+    least_floor: float = -9.9
     tail: float = 0.3
     english_embedder: bool = True
     english_reranker: bool = True
@@ -159,26 +161,32 @@ def relevance(points: float, calibration: Calibration) -> float:
     return power / (1.0 + power)
 
 
-def floor_points(calibration: Calibration, nodes: int) -> float:
+def floor_points(calibration: Calibration, nodes: int, *, names_known: bool = False) -> float:
     """The least `ranking_points` of a best hit that counts as an answer in a graph of this size.
 
-        max(least_floor, points of `floor` + floor_growth * ln(nodes / REFERENCE_NODES))
+        max(least_floor, points of `floor` + floor_growth * ln(nodes / REFERENCE_NODES) - known_names)
 
     The more texts are searched, the better the best of the unrelated ones looks: on questions that
     belong to another conversation, the 95th percentile of the best hit rises by 1.5 points with each
     factor of e, from 5 to 900 nodes (docs/decisions/ranking.md). A fixed floor would be too strict for
     small graphs or too lax for large ones.
 
+    A question whose every name occurs in the graph is about it before any text is looked at: its hits
+    need less evidence. Of the questions to a foreign graph none is of that kind, of those to their own
+    graph nearly all are.
+
     Args:
         calibration: The fitted numbers; a `floor` of 0 keeps everything, one of 1 nothing.
         nodes: Described nodes in the graph.
+        names_known: Whether the question names something, and the graph holds all of these names.
     """
     if not 0.0 < calibration.floor < 1.0:
         return -math.inf if calibration.floor <= 0.0 else math.inf
     odds = math.log(calibration.floor / (1.0 - calibration.floor))
     reference = (odds - calibration.offset) / calibration.scale
     growth = calibration.floor_growth * math.log(max(1, nodes) / REFERENCE_NODES)
-    return max(calibration.least_floor, reference + growth)
+    known = calibration.known_names if names_known else 0.0
+    return max(calibration.least_floor, reference + growth - known)
 
 
 def reading_trust(

@@ -81,9 +81,10 @@ def among_neighbours(before: str, text: str, after: str) -> str:
 def telling_facts(data: JsonObject, query: AnalysedQuery, text: str, *, limit: int = 160) -> str:
     """The entries of a node's `data` that say what the query asks and the text does not, as sentences.
 
-    An entry is told when its name or value holds an informative word of the query that `text` lacks:
-    "supplier: Brandt" for the question which supplier it was. Names matter to a reader, bare values
-    say little. Entries come in their order, nested ones with their path, at most `limit` characters.
+    An entry is told when its name is an informative word of the query that `text` lacks: "supplier:
+    Brandt" for the question which supplier it was. A value that the query names is left to the word
+    leg: read aloud, dates and names make unrelated texts look like answers. Entries come in their order,
+    nested ones with their path, at most `limit` characters.
 
     Example:
         >>> from hivemem.retrieval.analyse import analyse_query
@@ -105,7 +106,7 @@ def telling_facts(data: JsonObject, query: AnalysedQuery, text: str, *, limit: i
     told: list[str] = []
     for name, value in _entries(data, ""):
         entry = f"{name}: {value}."
-        if len(entry) <= limit and not asked.isdisjoint(document_terms(name, value).frequencies):
+        if len(entry) <= limit and not asked.isdisjoint(document_terms(name).frequencies):
             told.append(entry)
             limit -= len(entry) + 1
     return " ".join(told)

@@ -59,9 +59,13 @@ class Leg:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStage:
-    """Candidates by `points + support`, best first, ties by key; and how they were found."""
+    """Candidates by `points + support`, best first, ties by key; and how they were found.
+
+    `names_known` says that the question names something, and that all it names occurs in the graph.
+    """
 
     candidates: tuple[Candidate, ...]
+    names_known: bool
     fused: int
     bm25: Leg
     dense: Leg
@@ -99,6 +103,7 @@ def first_stage(
     candidates = _candidates(query, fused, scored, related, calibration, keep)
     return FirstStage(
         candidates=candidates,
+        names_known=_names_known(index, query),
         fused=len(fused),
         bm25=Leg(hits=len(bm25_hits), milliseconds=1000 * (after_bm25 - started)),
         dense=Leg(
@@ -201,6 +206,13 @@ def _candidates(
             neighbours=tuple(related[key].values()) if key in related else (),
         )
         for key in best[:keep]
+    )
+
+
+def _names_known(index: GraphIndex, query: AnalysedQuery) -> bool:
+    names = query.names
+    return any(names) and all(
+        known for named, known in zip(names, index.known_words(query), strict=True) if named
     )
 
 

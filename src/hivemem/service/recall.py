@@ -220,7 +220,7 @@ class Recall:
         boosts = {key: session_boost(touch.touch_count) for key, touch in touched.items()}
         ranked = self._ranked(query, analysed, found.reads)
         ranked.sort(key=lambda entry: entry.order(boosts))
-        floor = floor_points(calibration, index.node_count)
+        floor = floor_points(calibration, index.node_count, names_known=found.stage.names_known)
         decision = apply_floor(
             [entry.points for entry in ranked],
             [entry.exact for entry in ranked],

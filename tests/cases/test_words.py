@@ -62,7 +62,7 @@ async def test_reported_query_syntax(memory: Memory, report: Callable[[str], Rep
         ("{gearbox} ^ ~", "car_note"),
         ("tax\\return [draft", "tax_note"),
         ("tax-return; DROP TABLE nodes; --", "tax_note"),
-        ("NEAR/3 accountant", "tax_note"),
+        ("accountant NEAR/3 draft", "tax_note"),
         ("which form does the accountant want for the return?", "tax_note"),
     ],
 )

@@ -69,7 +69,7 @@ bench: $(VENV)/.bench ## measure speed, and quality on labelled sets; takes long
 	$(BIN)/python benchmarks/load/clients.py --nodes 2000 --seconds 20
 	@test -n "$(BENCH_SETS)" || echo "no labelled sets in $(BENCH_DIR), so quality is not measured; set BENCH_DIR"
 	@for set in $(BENCH_SETS); do \
-		$(BIN)/hivemem eval "$(BENCH_DIR)/$$set" --queries $(BENCH_QUERIES) || exit 1; \
+		$(BIN)/python benchmarks/quality/run.py "$(BENCH_DIR)/$$set" --queries $(BENCH_QUERIES) || exit 1; \
 	done
 
 clean: ## remove .venv and caches, but no data

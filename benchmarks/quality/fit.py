@@ -195,7 +195,7 @@ def _all_lost(p: NDArray[np.float64], row: Row, floor: float, tail: float) -> bo
     top = np.argsort(-p, kind="stable")[:10]
     if not row.gold[top].any():
         return False
-    return p.max() < floor or not (row.gold[top] & (p[top] >= floor - tail)).any()
+    return p.max() < floor or not (row.gold[top] & (p[top] >= floor - tail * (floor + 9.9))).any()
 
 
 def main() -> None:

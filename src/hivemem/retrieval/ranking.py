@@ -46,8 +46,9 @@ class Calibration:
             `REFERENCE_NODES`, see `floor_points`.
         floor_growth: Points by which the floor rises when the graph is e times as large.
         known_names: Points by which it falls for a question whose every name the graph knows.
+        strange_names: Points by which it rises for a question with a name that the graph does not know.
         least_floor: Points below which the floor never falls, however small the graph.
-        tail: Points that further hits may lie below the floor.
+        tail: How far further hits may lie below the floor: a share of its distance to `least_floor`.
         english_embedder: Whether the embedder understands Latin script alone.
         english_reranker: Whether the cross-encoder does.
     """
@@ -62,11 +63,12 @@ class Calibration:
     scale: float = 0.733
     offset: float = 1.781
     respelled: float = 3.0
-    floor: float = 0.4
+    floor: float = 0.13
     floor_growth: float = 1.5
-    known_names: float = 6.0
+    known_names: float = 4.0
+    strange_names: float = 2.0
     least_floor: float = -9.9
-    tail: float = 0.3
+    tail: float = 0.8
     english_embedder: bool = True
     english_reranker: bool = True
 
@@ -161,10 +163,20 @@ def relevance(points: float, calibration: Calibration) -> float:
     return power / (1.0 + power)
 
 
-def floor_points(calibration: Calibration, nodes: int, *, names_known: bool = False) -> float:
+def tail_points(calibration: Calibration, floor: float) -> float:
+    """How many points further hits may lie below the floor once the best one has passed it, at least 0.
+
+    Where an answer exists, weaker pieces of evidence beside it are worth more than a clean list; in a small
+    graph, whose floor is the least, nothing below it is evidence.
+    """
+    return calibration.tail * max(0.0, floor - calibration.least_floor) if math.isfinite(floor) else 0.0
+
+
+def floor_points(calibration: Calibration, nodes: int, *, names_known: bool | None = None) -> float:
     """The least `ranking_points` of a best hit that counts as an answer in a graph of this size.
 
-        max(least_floor, points of `floor` + floor_growth * ln(nodes / REFERENCE_NODES) - known_names)
+        max(least_floor, points of `floor` + floor_growth * ln(nodes / REFERENCE_NODES)
+            - known_names or + strange_names)
 
     The more texts are searched, the better the best of the unrelated ones looks: on questions that
     belong to another conversation, the 95th percentile of the best hit rises by 1.5 points with each
@@ -178,15 +190,18 @@ def floor_points(calibration: Calibration, nodes: int, *, names_known: bool = Fa
     Args:
         calibration: The fitted numbers; a `floor` of 0 keeps everything, one of 1 nothing.
         nodes: Described nodes in the graph.
-        names_known: Whether the question names something, and the graph holds all of these names.
+        names_known: Whether the graph holds all names of the question; None for one without names.
     """
     if not 0.0 < calibration.floor < 1.0:
         return -math.inf if calibration.floor <= 0.0 else math.inf
     odds = math.log(calibration.floor / (1.0 - calibration.floor))
     reference = (odds - calibration.offset) / calibration.scale
     growth = calibration.floor_growth * math.log(max(1, nodes) / REFERENCE_NODES)
-    known = calibration.known_names if names_known else 0.0
-    return max(calibration.least_floor, reference + growth - known)
+    if names_known is None:
+        shift = 0.0
+    else:
+        shift = -calibration.known_names if names_known else calibration.strange_names
+    return max(calibration.least_floor, reference + growth + shift)
 
 
 def reading_trust(

@@ -61,11 +61,11 @@ class Leg:
 class FirstStage:
     """Candidates by `points + support`, best first, ties by key; and how they were found.
 
-    `names_known` says that the question names something, and that all it names occurs in the graph.
+    `names_known` says whether all that the question names occurs in the graph; None when it names nothing.
     """
 
     candidates: tuple[Candidate, ...]
-    names_known: bool
+    names_known: bool | None
     fused: int
     bm25: Leg
     dense: Leg
@@ -209,11 +209,11 @@ def _candidates(
     )
 
 
-def _names_known(index: GraphIndex, query: AnalysedQuery) -> bool:
+def _names_known(index: GraphIndex, query: AnalysedQuery) -> bool | None:
     names = query.names
-    return any(names) and all(
-        known for named, known in zip(names, index.known_words(query), strict=True) if named
-    )
+    if not any(names):
+        return None
+    return all(known for named, known in zip(names, index.known_words(query), strict=True) if named)
 
 
 def _respelled_share(query: AnalysedQuery, terms: TermScore) -> float:

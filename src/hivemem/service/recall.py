@@ -38,6 +38,7 @@ from hivemem.retrieval.ranking import (
     ranking_points,
     relevance,
     relying_on_words,
+    tail_points,
     understood_share,
 )
 from hivemem.retrieval.session import session_boost
@@ -225,7 +226,7 @@ class Recall:
             [entry.points for entry in ranked],
             [entry.exact for entry in ranked],
             floor=floor,
-            tail=calibration.tail,
+            tail=tail_points(calibration, floor),
         )
         kept = [ranked[position] for position in decision.kept][:max_results]
         expansions = await asyncio.to_thread(_expansions, index, [entry.read.node.key for entry in kept])

@@ -39,7 +39,7 @@ _CALIBRATION = Calibration(
     floor=0.05,
     floor_growth=0.0,
     least_floor=-1_000.0,
-    tail=2.0,
+    tail=0.002,
 )
 
 

@@ -36,7 +36,7 @@ CALIBRATION = Calibration(
     floor=0.3,
     floor_growth=0.0,
     least_floor=-1_000.0,
-    tail=3.5,
+    tail=0.0035,
 )
 """Numbers of its own: tests of behaviour must not follow the tuning."""
 

@@ -63,10 +63,10 @@ class Calibration:
     scale: float = 0.733
     offset: float = 1.781
     respelled: float = 3.0
-    floor: float = 0.13
+    floor: float = 0.07
     floor_growth: float = 1.5
-    known_names: float = 4.0
-    strange_names: float = 2.0
+    known_names: float = 3.0
+    strange_names: float = 3.0
     least_floor: float = -9.9
     tail: float = 0.8
     english_embedder: bool = True

@@ -40,6 +40,8 @@ _CALIBRATION = Calibration(
     floor_growth=0.0,
     least_floor=-1_000.0,
     tail=0.002,
+    known_names=4.0,
+    strange_names=2.0,
 )
 
 

@@ -37,6 +37,8 @@ CALIBRATION = Calibration(
     floor_growth=0.0,
     least_floor=-1_000.0,
     tail=0.0035,
+    known_names=4.0,
+    strange_names=2.0,
 )
 """Numbers of its own: tests of behaviour must not follow the tuning."""
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hivemem.retrieval.ranking import Calibration
+from hivemem.retrieval.ranking import Calibration, tail_points
 
 GRIDS: Mapping[str, Sequence[float]] = {
     "bm25": (0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0),
@@ -187,7 +187,7 @@ def floors(rows: Sequence[Row], c: Calibration) -> None:
         answerable = [(points(r, c), r) for r in rows if r.set_name == name and r.answerable]
         print(f"{name}: floor in points, unanswerable answered, answerable with all gold lost")
         for floor in np.quantile(best, (0.9, 0.93, 0.95, 0.97, 0.99)):
-            lost = sum(_all_lost(p, row, floor, c.tail) for p, row in answerable)
+            lost = sum(_all_lost(p, row, floor, tail_points(c, floor)) for p, row in answerable)
             print(f"  {floor:6.2f}  {np.mean(best >= floor):.3f}  {lost / len(answerable):.3f}")
 
 
@@ -195,7 +195,7 @@ def _all_lost(p: NDArray[np.float64], row: Row, floor: float, tail: float) -> bo
     top = np.argsort(-p, kind="stable")[:10]
     if not row.gold[top].any():
         return False
-    return p.max() < floor or not (row.gold[top] & (p[top] >= floor - tail * (floor + 9.9))).any()
+    return p.max() < floor or not (row.gold[top] & (p[top] >= floor - tail)).any()
 
 
 def main() -> None:

@@ -63,6 +63,11 @@ async def test_reported_query_syntax(memory: Memory, report: Callable[[str], Rep
         ("tax\\return [draft", "tax_note"),
         ("tax-return; DROP TABLE nodes; --", "tax_note"),
         ("accountant NEAR/3 draft", "tax_note"),
+        pytest.param(
+            "NEAR/3 accountant",
+            "tax_note",
+            marks=pytest.mark.xfail(reason="one of three words held lies below the floor", strict=True),
+        ),
         ("which form does the accountant want for the return?", "tax_note"),
     ],
 )

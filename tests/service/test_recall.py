@@ -367,7 +367,7 @@ async def test_a_read_only_caller_may_ask(build: Build) -> None:
 async def test_candidates_can_be_had_without_ranking(build: Build) -> None:
     world: RecallWorld = build()
     await world.put_all(HARBOUR)
-    reads = await world.service.read_candidates(READER, "anchor rope")
+    reads = (await world.service.read_candidates(READER, "anchor rope")).reads
     assert {read.node.key for read in reads} == set(HARBOUR)
     assert all(read.own is not None and 0.0 <= read.trust <= 1.0 for read in reads)
 

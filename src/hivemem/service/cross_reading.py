@@ -62,6 +62,8 @@ class ReadCandidate:
     Attributes:
         text: The passage that the cross-encoder is given, with the entries of `data` that tell more;
             empty for a candidate that it does not read.
+        among: The text between its neighbours, where that was chosen to be read; the same as `text`
+            without neighbours.
         trust: How far its opinion counts, in [0, 1].
         own: Its logit for the text alone; None where it did not read.
         context: Its logit for the text among its neighbours; None where it did not read that.
@@ -71,6 +73,7 @@ class ReadCandidate:
     node: Node
     text: str
     trust: float
+    among: str = ""
     own: float | None = None
     context: float | None = None
 
@@ -205,19 +208,19 @@ class CrossReading:
         for read, logit in zip(alone, logits, strict=True):
             read.own = logit
         trace.read = sum(1 for read in alone if read.own is not None)
-        again: list[tuple[ReadCandidate, str]] = []
+        again: list[ReadCandidate] = []
         best = sorted(alone, key=lambda read: (-self._points(read), read.candidate.key))
         for read in best[: self._limits.context_depth]:
-            text = self._among_neighbours(read, nodes)
-            tokens -= _tokens(query, text)
+            read.among = self._among_neighbours(read, nodes)
+            tokens -= _tokens(query, read.among)
             if tokens < 0:
                 break
-            if read.own is not None and text != read.text:
-                again.append((read, text))
-        logits = await self._logits(query, [text for _, text in again], until, trace)
-        for (read, _), logit in zip(again, logits, strict=True):
+            if read.own is not None and read.among != read.text:
+                again.append(read)
+        logits = await self._logits(query, [read.among for read in again], until, trace)
+        for read, logit in zip(again, logits, strict=True):
             read.context = logit
-        trace.read_in_context = sum(1 for read, _ in again if read.context is not None)
+        trace.read_in_context = sum(1 for read in again if read.context is not None)
 
     async def _logits(
         self, query: str, texts: Sequence[str], until: float, trace: Trace

@@ -118,9 +118,12 @@ class _Ranked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class Found:
+    """All that is known of a question before ranking and floor; `reads` in first-stage order."""
+
     analysed: AnalysedQuery
     index: GraphIndex
+    vector: NDArray[np.float32] | None
     stage: FirstStage
     reads: list[ReadCandidate]
 
@@ -252,12 +255,11 @@ class Recall:
             ),
         )
 
-    async def read_candidates(self, principal: Principal, query: str) -> list[ReadCandidate]:
+    async def read_candidates(self, principal: Principal, query: str) -> Found:
         """The candidates of a question before ranking and floor, for fitting and measuring the ranking."""
-        found = await self._found(principal.graph_id, query, Trace())
-        return found.reads
+        return await self._found(principal.graph_id, query, Trace())
 
-    async def _found(self, graph_id: GraphId, query: str, trace: Trace) -> _Found:
+    async def _found(self, graph_id: GraphId, query: str, trace: Trace) -> Found:
         """Everything up to the cross-encoder's opinions."""
         analysed = analyse_query(query)
         if analysed.shortened:
@@ -275,7 +277,7 @@ class Recall:
         stage = await asyncio.to_thread(first_stage, index, analysed, vector, calibration, keep=self._fetched)
         # Beyond what can be read or returned there is nothing to fetch.
         reads = await self._reading.read(graph_id, query, analysed, stage.candidates[: self._fetched], trace)
-        return _Found(analysed=analysed, index=index, stage=stage, reads=reads)
+        return Found(analysed=analysed, index=index, vector=vector, stage=stage, reads=reads)
 
     async def _query_vector(self, query: str, trace: Trace) -> NDArray[np.float32] | None:
         started = time.perf_counter()

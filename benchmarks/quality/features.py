@@ -3,7 +3,8 @@
     python benchmarks/quality/features.py SET_FOLDER... --out FOLDER [--queries N] [--depth N]
 
 One JSON-lines file a set: a line for each query, with its candidates' evidence and the cross-encoder's
-logits, each candidate marked by whether it is labelled as an answer. `fit.py` reads these files.
+logits, each candidate with the grade of its label. More is read than a server would read, so that
+`fit.py`, which reads these files, can try other limits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from tqdm import tqdm
 
 from hivemem.app import OpenServices, open_services
 from hivemem.domain.access import Principal
-from hivemem.service.recall import ReadCandidate
+from hivemem.retrieval.explain import holds_every_word, holds_identifier
+from hivemem.retrieval.ranking import reading_trust, understood_share
+from hivemem.service.recall import Found, ReadCandidate
 from hivemem.settings import load_settings
 from hivemem.surfaces.cli.evaluate import DataSet, Query, store_graphs
 from hivemem.surfaces.readiness import wait_for_models
@@ -34,7 +37,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, help="of either kind in a set, drawn with --seed")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--depth", type=int, default=30)
-    parser.add_argument("--context-depth", type=int, default=24)
+    parser.add_argument("--context-depth", type=int, default=30)
     parser.add_argument("--only", help="one graph of each set")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -69,35 +72,69 @@ async def collect(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 async def _row(services: OpenServices, principal: Principal, query: Query) -> dict[str, Any]:
-    reads = await services.recall.read_candidates(principal, query.text)
+    found = await services.recall.read_candidates(principal, query.text)
     return {
         "query": query.id,
         "graph": query.graph,
         "category": query.category,
         "counted": query.counted,
-        "gold": len(query.gold),
-        "candidates": [_candidate(read, query) for read in reads],
+        "gold": sorted(query.gold.values(), reverse=True),
+        "nodes": found.index.node_count,
+        "names_known": found.stage.names_known,
+        "words": len(found.analysed.words),
+        "informative": sum(word.informative for word in found.analysed.words),
+        "understood": understood_share(query.text),
+        "query_characters": len(query.text),
+        "candidates": [_candidate(read, found, query) for read in found.reads],
     }
 
 
-def _candidate(read: ReadCandidate, query: Query) -> dict[str, Any]:
+def _candidate(read: ReadCandidate, found: Found, query: Query) -> dict[str, Any]:
     candidate = read.candidate
+    held = candidate.terms.held
+    informative = [word.informative for word in found.analysed.words]
     return {
-        "gold": candidate.key in query.gold,
-        "bm25": candidate.terms.bm25,
-        "ideal": candidate.terms.ideal,
-        "cosine": None if candidate.passage is None else candidate.passage.score,
-        "points": candidate.points,
-        "support": candidate.support,
+        "key": candidate.key,
+        "grade": query.gold.get(candidate.key, 0.0),
+        "bm25": _share(candidate.terms.bm25, candidate.terms.ideal),
+        "cosine": None if candidate.passage is None else _short(candidate.passage.score),
+        "beside": _beside(read, found),
         "rrf": candidate.rrf,
-        "own": read.own,
-        "context": read.context,
-        "trust": read.trust,
-        "held": sum(candidate.terms.held),
-        "words": len(candidate.terms.held),
-        "read_characters": len(read.text),
+        "respelled": candidate.respelled,
+        "own": None if read.own is None else _short(read.own),
+        "context": None if read.context is None else _short(read.context),
+        "trust": _short(read.trust),
+        "readable": reading_trust(query.text, read.text, query_words=1, seen_characters=1, all_characters=1),
+        "held": sum(has for has, tells in zip(held, informative, strict=True) if tells),
+        "exact": holds_every_word(found.analysed, held) or holds_identifier(found.analysed, held),
+        "text_characters": len(read.text),
+        "among_characters": len(read.among),
         "all_characters": len(read.node.description),
     }
+
+
+def _beside(read: ReadCandidate, found: Found) -> list[list[Any]]:
+    """Key, BM25 share, cosine and direction of each neighbour that support may come from."""
+    keys = [neighbour.key for neighbour in read.candidate.neighbours]
+    terms = found.index.score_terms(found.analysed, keys)
+    passages = {} if found.vector is None else found.index.cosine(found.vector, keys)
+    return [
+        [
+            neighbour.key,
+            _share(terms[neighbour.key].bm25, terms[neighbour.key].ideal),
+            _short(passages[neighbour.key].score) if neighbour.key in passages else None,
+            neighbour.direction,
+        ]
+        for neighbour in read.candidate.neighbours
+    ]
+
+
+def _share(bm25: float, ideal: float) -> float:
+    return _short(bm25 / ideal) if ideal > 0 else 0.0
+
+
+def _short(value: float) -> float:
+    return round(float(value), 4)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,6 @@ from hivemem.service.session_touches import SessionTouches
 from hivemem.settings import Settings
 from hivemem.storage.sqlite import SqliteStore
 
-DATABASE_FILE = "hivemem.sqlite3"
-
 # Larger turns end less often with a core that has nothing left to do (3 % of a recall against 8), smaller
 # ones let other callers in sooner.
 _MODEL_TURN_TEXTS = 16
@@ -170,9 +168,7 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
         Corruption: The file is not a hivemem database, or is damaged.
         Unavailable: The file cannot be opened or is locked for too long.
     """
-    store = await SqliteStore.open(
-        Path(settings.data_dir) / DATABASE_FILE, busy_timeout_seconds=settings.busy_timeout_seconds
-    )
+    store = await SqliteStore.open(settings.database_path, busy_timeout_seconds=settings.busy_timeout_seconds)
     clock, limits = SystemClock(), settings.limits
     executor = ModelExecutor(
         None,

@@ -20,6 +20,7 @@ from hivemem.service.limits import Limits
 
 ENVIRONMENT_PREFIX = "HIVEMEM_"
 FILE_NAME = "hivemem.toml"
+DATABASE_FILE = "hivemem.sqlite3"
 
 _NOT_SETTINGS = frozenset(("HIVEMEM_SHARED_DIR",))
 """Variables with our prefix that belong to the test suite."""
@@ -189,6 +190,11 @@ class Settings:
     def __post_init__(self) -> None:
         for spec in fields(self):
             _check_range(spec.name, getattr(self, spec.name), spec.metadata)
+
+    @property
+    def database_path(self) -> Path:
+        """The SQLite file in the data directory."""
+        return self.data_dir / DATABASE_FILE
 
     @property
     def limits(self) -> Limits:

@@ -25,7 +25,7 @@ def prepare_database(path: Path, busy_timeout_seconds: float) -> None:
     """
     create_file(path)
     with contextlib.closing(connect(path, busy_timeout_seconds)) as connection, our_errors(path):
-        _check_owner(connection, path)
+        check_owner(connection, path)
         _use_write_ahead_log(connection, path, busy_timeout_seconds)
         if schema_version(connection) != latest_version():
             # Migrations may rebuild tables that others refer to; the check at the end replaces this.
@@ -44,7 +44,7 @@ def upgrade(connection: sqlite3.Connection, path: Path) -> None:
 
     A process that waited for the transaction finds the work done, and does nothing.
     """
-    version = _check_owner(connection, path)
+    version = check_owner(connection, path)
     if version == latest_version():
         return
     scripts = migration_names()[version:] if version else ["schema.sql"]
@@ -58,17 +58,12 @@ def upgrade(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA user_version = {latest_version()}")
 
 
-def latest_version() -> int:
-    """The schema version that this program reads and writes."""
-    return len(migration_names())
+def check_owner(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema version of a database of ours, 0 when it is empty.
 
-
-def schema_version(connection: sqlite3.Connection) -> int:
-    """The schema version of a database, 0 when it is empty."""
-    return connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _check_owner(connection: sqlite3.Connection, path: Path) -> int:
+    Raises:
+        Corruption: Another program's, or of a newer schema (`schema_too_new`).
+    """
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     version = schema_version(connection)
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -82,6 +77,16 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> int:
             code="schema_too_new",
         )
     return version
+
+
+def latest_version() -> int:
+    """The schema version that this program reads and writes."""
+    return len(migration_names())
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """The schema version of a database, 0 when it is empty."""
+    return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: float) -> None:

@@ -197,7 +197,26 @@ class AccessStore(Protocol):
         ...
 
 
-class Store(GraphStore, SessionStore, AccessStore, Protocol):
+class LeaseStore(Protocol):
+    """Who does a piece of work that one process at a time should do.
+
+    A lease saves work and guards nothing: its holder may be held up past the end of it, and clocks
+    differ. What the work writes must be right with two workers too.
+    """
+
+    async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
+        """Take the lease `name`, or renew it when `holder` has it; True when `holder` has it afterwards.
+
+        False, and nothing changed, while another holder's lease runs: until `at` has reached its end.
+        """
+        ...
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        """Give back a lease; nothing happens when `holder` does not have it."""
+        ...
+
+
+class Store(GraphStore, SessionStore, AccessStore, LeaseStore, Protocol):
     """One database."""
 
     async def close(self) -> None:

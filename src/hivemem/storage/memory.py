@@ -83,6 +83,7 @@ class MemoryStore:
         self._users: dict[str, User] = {}
         self._graphs: dict[str, Graph] = {}
         self._keys: dict[str, ApiKey] = {}
+        self._leases: dict[str, tuple[str, datetime]] = {}
         self._closed = False
 
     async def revision(self, graph_id: GraphId) -> int:
@@ -341,6 +342,21 @@ class MemoryStore:
             return False
         self._keys[key_id] = replace(key, revoked_at=at)
         return True
+
+    async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
+        """See `LeaseStore.acquire_lease`."""
+        self._check_open()
+        present, ends = self._leases.get(name, (holder, at))
+        if present != holder and ends > at:
+            return False
+        self._leases[name] = (holder, expires_at)
+        return True
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        """See `LeaseStore.release_lease`."""
+        self._check_open()
+        if self._leases.get(name, ("", None))[0] == holder:
+            del self._leases[name]
 
     async def close(self) -> None:
         """See `Store.close`."""

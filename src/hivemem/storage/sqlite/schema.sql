@@ -200,3 +200,11 @@ CREATE TABLE session_nodes (
 
 CREATE INDEX session_nodes_by_node ON session_nodes (graph_id, node_key);
 CREATE INDEX session_nodes_by_time ON session_nodes (graph_id, session_id, last_touched_at);
+
+-- Work of which one process at a time should do each piece --------------------------------------
+
+CREATE TABLE leases (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    holder     TEXT    NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;

@@ -28,7 +28,17 @@ from hivemem.domain.graph import (
     WriteBatch,
 )
 from hivemem.domain.node import EnrichmentStatus, Node
-from hivemem.storage.sqlite import access, batches, changes, edges, history, hyperedges, nodes, sessions
+from hivemem.storage.sqlite import (
+    access,
+    batches,
+    changes,
+    edges,
+    history,
+    hyperedges,
+    leases,
+    nodes,
+    sessions,
+)
 from hivemem.storage.sqlite.migrate import prepare_database
 from hivemem.storage.sqlite.readers import Readers
 from hivemem.storage.sqlite.writer import Writer
@@ -187,6 +197,14 @@ class SqliteStore:
     async def revoke_key(self, key_id: str, at: datetime) -> bool:
         """See `AccessStore.revoke_key`."""
         return await self._writer.run(access.revoke_key, key_id, at)
+
+    async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
+        """See `LeaseStore.acquire_lease`."""
+        return await self._writer.run(leases.acquire, name, holder, at, expires_at)
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        """See `LeaseStore.release_lease`."""
+        await self._writer.run(leases.release, name, holder)
 
     async def close(self) -> None:
         """See `Store.close`."""

@@ -63,11 +63,13 @@ async def test_reported_query_syntax(memory: Memory, report: Callable[[str], Rep
         ("tax\\return [draft", "tax_note"),
         ("tax-return; DROP TABLE nodes; --", "tax_note"),
         ("accountant NEAR/3 draft", "tax_note"),
-        pytest.param(
-            "NEAR/3 accountant",
-            "tax_note",
-            marks=pytest.mark.xfail(reason="one of three words held lies below the floor", strict=True),
-        ),
+        ("NEAR/3 accountant", "tax_note"),
+        ("NEAR(accountant draft, 5)", "tax_note"),
+        ("NOT accountant", "tax_note"),
+        ("accountant OR", "tax_note"),
+        ('+"accountant"~2', "tax_note"),
+        ("accountant^4 AND", "tax_note"),
+        ("description:accountant", "tax_note"),
         ("which form does the accountant want for the return?", "tax_note"),
     ],
 )

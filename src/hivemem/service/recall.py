@@ -30,6 +30,7 @@ from hivemem.projection.graph_index import GraphIndex
 from hivemem.projection.hot_graphs import HotGraphs
 from hivemem.retrieval.analyse import AnalysedQuery, analyse_query
 from hivemem.retrieval.explain import holds_every_word, holds_identifier, reasons
+from hivemem.retrieval.operators import without_operators
 from hivemem.retrieval.ranking import (
     Calibration,
     apply_floor,
@@ -261,6 +262,7 @@ class Recall:
 
     async def _found(self, graph_id: GraphId, query: str, trace: Trace) -> Found:
         """Everything up to the cross-encoder's opinions."""
+        query = without_operators(query)
         analysed = analyse_query(query)
         if analysed.shortened:
             trace.query_shortened = True

@@ -1,0 +1,142 @@
+"""Backups of the SQLite file, and putting one back."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hivemem.errors import Conflict, Corruption, InvalidInput, NotFound, Unavailable
+from hivemem.storage.sqlite.backup import Content, Report, bring_up_to_date, checked_content, copy_pages
+from hivemem.storage.sqlite.replacing import files_of, move_aside, put_in_place, sole_use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A backup that was made and checked."""
+
+    file: Path
+    size_bytes: int
+    schema_version: int
+    rows: Mapping[str, int]
+    """Table -> number of rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """A database that was put back."""
+
+    database: Path
+    schema_version: int
+    """Of the backup; the database has the present one."""
+    rows: Mapping[str, int]
+    kept_aside: Path | None
+    """Where the database is that was there before."""
+
+
+def back_up(database: Path, file: Path, *, overwrite: bool, report: Report) -> Backup:
+    """Write the present state of a database to `file`, while servers and commands go on using it.
+
+    `file` appears complete and checked, or not at all; an existing one is replaced in one step.
+
+    Args:
+        database: A database of ours, of this or an older schema.
+        file: In an existing folder.
+        overwrite: Whether an existing file may be replaced.
+        report: Called with (pages done, pages in all).
+
+    Raises:
+        NotFound: There is no database, or no such folder.
+        Conflict: The file exists.
+        InvalidInput: The file is the database itself, or a folder.
+        Corruption: The database is damaged.
+        Unavailable: The disk is full, or a file is out of reach.
+    """
+    if not database.is_file():
+        raise NotFound(f"there is no database {database}; check --data-dir.")
+    if not file.parent.is_dir():
+        raise NotFound(f"the folder {file.parent} does not exist; make it first.")
+    if file.is_dir():
+        raise InvalidInput(f"{file} is a folder; name a file in it.")
+    if file.exists() and any(file.samefile(part) for part in files_of(database)):
+        raise InvalidInput(f"{file} is the database itself; choose another file.")
+    if file.exists() and not overwrite:
+        raise Conflict(f"{file} exists; choose another name, or replace it with --force.")
+    unfinished = file.with_name(f".{file.name}.{secrets.token_hex(4)}.partial")
+    content = copy_pages(database, unfinished, report)
+    try:
+        put_in_place(unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return Backup(
+        file=file,
+        size_bytes=file.stat().st_size,
+        schema_version=content.schema_version,
+        rows=content.rows,
+    )
+
+
+def restore(file: Path, database: Path, *, overwrite: bool, report: Report) -> Restored:
+    """Make a checked copy of a backup the database, in the present schema. The backup stays as it is.
+
+    The caller keeps servers away from the folder; other processes are noticed here.
+
+    Args:
+        file: A backup of this or an older schema.
+        database: Where it goes, in an existing folder.
+        overwrite: Whether a database may be there already; it is renamed, not removed.
+        report: Called with (pages done, pages in all).
+
+    Raises:
+        NotFound: There is no such backup.
+        Conflict: There is a database already, or another process has it open.
+        InvalidInput: The backup is the database itself.
+        Corruption: The backup is damaged, another program's, or of a newer schema.
+        Unavailable: The disk is full, or a file is out of reach.
+    """
+    if not file.is_file():
+        raise NotFound(f"there is no backup {file}; check the path.")
+    present = files_of(database)
+    if any(file.samefile(part) for part in present):
+        raise InvalidInput(f"{file} is the database itself; name a backup.")
+    if present and not overwrite:
+        raise Conflict(f"{present[0]} exists; choose another --data-dir, or replace it with --force.")
+    unfinished = database.with_name(f".{database.name}.{secrets.token_hex(4)}.partial")
+    backed_up = copy_pages(file, unfinished, report)
+    try:
+        content = _migrated(unfinished, backed_up)
+        kept_aside = _make_room(database)
+        put_in_place(unfinished, database)
+    finally:
+        for part in files_of(unfinished):
+            part.unlink()
+    return Restored(
+        database=database,
+        schema_version=backed_up.schema_version,
+        rows=content.rows,
+        kept_aside=kept_aside,
+    )
+
+
+def _migrated(database: Path, content: Content) -> Content:
+    bring_up_to_date(database)
+    migrated = checked_content(database)
+    left = files_of(database)[1:]
+    if left:
+        raise Unavailable(f"{left[0]} is still in use; stop what reads it, then repeat.")
+    return migrated
+
+
+def _make_room(database: Path) -> Path | None:
+    """Rename what is at the place of the database; None when nothing is."""
+    if not files_of(database):
+        return None
+    mark = f"before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    try:
+        with sole_use(database):
+            return move_aside(database, mark)
+    except Corruption:
+        # What cannot be opened cannot be merged with its log either; its files stay together.
+        return move_aside(database, mark)

@@ -1,0 +1,205 @@
+"""Every table of a store, alike in each database: what a copy from one to another reads and writes.
+
+A new table is one entry in `TABLES`; a test compares the list with the real schemas, so that none is left
+behind. Texts are UTF-8 and ordered by their bytes, moments are integers (see `times`), JSON is text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ColumnKind(StrEnum):
+    """What a column holds; each store has one type of its own for it."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    BYTES = "bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column and whether it may be NULL."""
+
+    name: str
+    kind: ColumnKind
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table with its primary key, by which it is read in order.
+
+    Raises:
+        ValueError: A key column is missing, may be NULL, or holds bytes.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        usable = {c.name for c in self.columns if not c.nullable and c.kind is not ColumnKind.BYTES}
+        if not self.key or not usable.issuperset(self.key):
+            raise ValueError(f"{self.name} cannot be read in the order of {self.key}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, in the order of a row."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def key_positions(self) -> tuple[int, ...]:
+        """Where in a row the key columns stand."""
+        return tuple(map(self.names.index, self.key))
+
+
+def _table(name: str, key: str, *columns: str) -> Table:
+    """The table of short notations: `"revoked_at integer?"` is a column that may be NULL."""
+    parts = [column.split() for column in columns]
+    return Table(
+        name=name,
+        key=tuple(key.split()),
+        columns=tuple(
+            Column(name=column, kind=ColumnKind(kind.rstrip("?")), nullable=kind.endswith("?"))
+            for column, kind in parts
+        ),
+    )
+
+
+# In this order every row comes after the rows that its foreign keys name.
+TABLES: tuple[Table, ...] = (
+    _table("users", "user_id", "user_id text", "name text", "created_at integer"),
+    _table(
+        "graphs",
+        "graph_id",
+        "graph_id text",
+        "name text",
+        "kind text",
+        "owner_id text",
+        "created_at integer",
+    ),
+    _table(
+        "api_keys",
+        "key_id",
+        "key_id text",
+        "hash text",
+        "name text",
+        "user_id text",
+        "graph_id text",
+        "scope text",
+        "created_at integer",
+        "revoked_at integer?",
+    ),
+    _table("graph_counters", "graph_id", "graph_id text", "revision integer", "last_event_id integer"),
+    _table(
+        "nodes",
+        "graph_id key",
+        "graph_id text",
+        "key text",
+        "node_type text",
+        "description text",
+        "data text",
+        "search_text text?",
+        "assets text",
+        "enrichment_status text",
+        "vector_model text?",
+        "write_version integer",
+        "revision integer",
+        "created_at integer",
+        "updated_at integer",
+    ),
+    _table(
+        "node_vectors",
+        "graph_id node_key ordinal",
+        "graph_id text",
+        "node_key text",
+        "ordinal integer",
+        "model_id text",
+        "source text",
+        "text_start integer",
+        "text_end integer",
+        "vector bytes",
+    ),
+    _table(
+        "edges",
+        "graph_id edge_id",
+        "graph_id text",
+        "edge_id text",
+        "from_key text",
+        "to_key text",
+        "relationship text",
+        "description text?",
+        "data text",
+        "write_version integer",
+        "revision integer",
+        "created_at integer",
+        "updated_at integer",
+    ),
+    _table(
+        "hyperedges",
+        "graph_id hyperedge_id",
+        "graph_id text",
+        "hyperedge_id text",
+        "identity text",
+        "relationship text",
+        "description text?",
+        "data text",
+        "write_version integer",
+        "revision integer",
+        "created_at integer",
+        "updated_at integer",
+    ),
+    _table(
+        "hyperedge_participants",
+        "graph_id hyperedge_id node_key",
+        "graph_id text",
+        "hyperedge_id text",
+        "node_key text",
+        "ordinal integer",
+        "role text",
+    ),
+    _table(
+        "versions",
+        "graph_id kind id revision",
+        "graph_id text",
+        "kind text",
+        "id text",
+        "revision integer",
+        "recorded_at integer",
+        "state text?",
+    ),
+    _table("tombstones", "graph_id kind id", "graph_id text", "kind text", "id text", "revision integer"),
+    _table(
+        "timeline",
+        "graph_id event_id",
+        "graph_id text",
+        "event_id integer",
+        "at integer",
+        "summary text",
+        "source text",
+        "tool text?",
+        "node_key text?",
+        "meta text",
+    ),
+    _table(
+        "sessions",
+        "graph_id session_id",
+        "graph_id text",
+        "session_id text",
+        "tool_calls integer",
+        "first_call_at integer",
+        "last_call_at integer",
+    ),
+    _table(
+        "session_nodes",
+        "graph_id session_id node_key",
+        "graph_id text",
+        "session_id text",
+        "node_key text",
+        "touch_count integer",
+        "first_touched_at integer",
+        "last_touched_at integer",
+    ),
+)

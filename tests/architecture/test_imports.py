@@ -44,7 +44,7 @@ LAZY = {
     "surfaces/cli/keys.py": "as config",
     "surfaces/cli/local.py": "as config, and the models and numpy come with the composition root",
     "surfaces/cli/main.py": "as config, for errors alone",
-    "surfaces/cli/memory.py": "as config",
+    "surfaces/cli/operations.py": "as config",
     "surfaces/cli/reembed.py": "as config",
     "surfaces/cli/serve.py": "as config; the web server and uvloop are heavy, the latter is not everywhere",
     "surfaces/cli/stdio.py": "as config",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hivemem.surfaces.cli import memory
+from hivemem.surfaces.cli import operations
 from hivemem.surfaces.cli.main import VERBS, build_parser, main
 from hivemem.surfaces.operations import OPERATIONS
 from tests.surfaces.serving import FAST, environment, run_cli
@@ -114,10 +114,10 @@ def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_verb_can_send_exactly_the_properties_of_its_operation(operation: Any) -> None:
     parser = argparse.ArgumentParser(prog=f"hivemem {operation.verb}")
-    memory.add_arguments(parser)
+    operations.add_arguments(parser)
     options = {action.dest for action in parser._actions} - {"help", "relate"}
     assert options == operation.input_names
-    assert VERBS[operation.verb][0] == "memory"
+    assert VERBS[operation.verb][0] == "operations"
 
 
 def test_import_stores_the_good_lines_and_numbers_the_bad_ones(hivemem: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What callers get: the shape of every answer, for OpenAPI and MCP output schemas.
+"""The shape of answers, for OpenAPI and MCP output schemas: the base, and parts that operations share.
 
 The surfaces build answers as plain JSON objects; these models describe them, and the tests hold the one
 against the other. A field without a default is in every answer.
@@ -15,39 +15,6 @@ class Answer(BaseModel):
     """Base of all answers and their parts: nothing is in an answer that is not described here."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class ExpansionEntry(Answer):
-    """A strong relationship of a result."""
-
-    direction: Literal["outgoing", "incoming"]
-    key: str
-    relationship: str
-
-
-class RecallItem(Answer):
-    """A memory that answers the query."""
-
-    key: str
-    node_type: str
-    description: str
-    data: dict[str, Any]
-    score: float = Field(ge=0, le=1, description="Relevance; comparable between queries.")
-    scores: dict[str, float] = Field(description="Scores of each step that found the node.")
-    enrichment_status: str
-    expansion_context: list[ExpansionEntry]
-    expansion_omitted: int | None = Field(None, description="Further relationships not listed.")
-    reasons: list[str] | None = Field(None, description="Why the node was found.")
-
-
-class RecallAnswer(Answer):
-    """Answer of hm_recall."""
-
-    results: list[RecallItem] = Field(description="Best first; empty when nothing is relevant.")
-    count: int
-    search_meta: dict[str, Any] = Field(alias="_search_meta", description="What ran, and how long.")
-    results_omitted: int | None = Field(None, description="Results left out to keep the answer short.")
-    warnings: list[str] | None = None
 
 
 class RelationshipReceipt(Answer):
@@ -78,62 +45,6 @@ class RelationshipResults(Answer):
     replayed: list[RelationshipReceipt]
     errors: list[RelationshipError]
     omitted: int | None = Field(None, description="Receipts left out to keep the answer short.")
-
-
-class StoreAnswer(Answer):
-    """Answer of hm_store."""
-
-    status: Literal["created", "updated", "kept"]
-    key: str
-    stored: str = Field(description="Same as key.")
-    type: str = Field(description="Same as node_type.")
-    node_type: str
-    detected: list[str]
-    relationships: int = Field(description="Number of relationships created.")
-    relationship_results: RelationshipResults
-    enrichment_status: str
-    write_version: int
-    possible_duplicates: list[str] | None = Field(None, description="Similar nodes; nothing was merged.")
-    warnings: list[str] | None = None
-
-
-class Counts(Answer):
-    """Sizes of a graph."""
-
-    nodes: int
-    edges: int
-    hyperedges: int
-
-
-class TopNode(Answer):
-    """A well-connected node."""
-
-    key: str
-    description: str
-    node_type: str
-    connections: int
-
-
-class TypeCount(Answer):
-    """A node type in use."""
-
-    name: str
-    node_count: int
-    protected: bool
-
-
-class OverviewAnswer(Answer):
-    """Answer of hm_get_overview."""
-
-    nodes: int
-    edges: int
-    hyperedges: int
-    total_nodes: int
-    stats: Counts
-    top_nodes: list[TopNode] = Field(description="Most connected first.")
-    types: list[TypeCount]
-    type_names: list[str]
-    warnings: list[str] | None = None
 
 
 class NodeRecord(Answer):
@@ -186,47 +97,6 @@ class HyperedgeEntry(Answer):
     participant_count: int
     participants_truncated: bool
     write_version: int
-
-
-class HistoryEntry(Answer):
-    """An earlier state of a node, newest first."""
-
-    revision: int
-    recorded_at: str
-    removed: bool
-    write_version: int | None = None
-    node_type: str | None = None
-    description: str | None = None
-    enrichment_status: str | None = None
-
-
-class NodeEntry(Answer):
-    """A node with its relationships."""
-
-    node: NodeRecord
-    binary_edges: list[BinaryEdge] | None = None
-    hyperedges: list[HyperedgeEntry] | None = None
-    edge_total: int | None = None
-    hyperedge_total: int | None = None
-    duplicates: list[dict[str, Any]] | None = None
-    enrichment_history: list[HistoryEntry] | None = None
-
-
-class Truncation(Answer):
-    """Which nodes of an answer are not whole; ask for them again, one by one."""
-
-    shortened: list[str]
-    left_out: list[str]
-
-
-class NodesAnswer(Answer):
-    """Answer of hm_get_nodes."""
-
-    nodes: dict[str, NodeEntry]
-    missing: list[str]
-    count: int
-    truncated: Truncation | None = None
-    warnings: list[str] | None = None
 
 
 class ErrorAnswer(BaseModel):

@@ -1,12 +1,12 @@
-"""What callers send: one pydantic model an operation, and validation errors as JSON pointers."""
+"""The base of what callers send, and validation errors as JSON pointers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from hivemem.domain.text import storable_text
 from hivemem.errors import InvalidInput
@@ -32,74 +32,6 @@ _JSON_TYPES = {
 
 class Input(BaseModel):
     """Base of all inputs: unknown properties are ignored, and named in a warning."""
-
-
-class RecallInput(Input):
-    """Arguments of hm_recall."""
-
-    query: str = Field(
-        description="What to look for, in plain language; a regular expression with force_regex."
-    )
-    max_results: int = Field(10, ge=1, le=50, description="Most results to return.")
-    organization_id: str | None = Field(
-        None, description="Organization whose memory is searched too; 'none' for your own memory alone."
-    )
-    session_id: str = Field("default", description="Conversation that this recall belongs to.")
-    force_regex: bool = Field(
-        False, description="Match query as a regular expression against keys, descriptions and data."
-    )
-
-
-class StoreInput(Input):
-    """Arguments of hm_store."""
-
-    key: str = Field(description="Permanent name, {type}_{name} in lower snake case: decision_jwt_auth.")
-    description: str = Field(description="The memory itself, as one or more full sentences.")
-    node_type: str | None = Field(
-        None,
-        description="One of user, person, organization, component, event, decision, concept, artifact, "
-        "project, technology, preference, fact, skill. Left out: taken from the key.",
-    )
-    data: dict[str, Any] | None = Field(None, description="Structured details; replaces the stored object.")
-    relationships: list[dict[str, Any]] | None = Field(
-        None,
-        description="Edges {to_key, relationship, from_key?, description?, data?} from this node, and "
-        "hyperedges {participant_keys: three or more, relationship, description}. relationship is a short "
-        "sentence that says why. Nodes that do not exist yet are made as placeholders.",
-    )
-    assets: list[str] | None = Field(None, description="Ids of uploaded files, or URLs.")
-    search_text: str | None = Field(None, description="Further text to find the node by; not shown.")
-    session_id: str = Field("default", description="Conversation that this memory comes from.")
-    if_exists: Literal["update", "keep", "error"] = Field(
-        "update", description="What to do when the key exists: change it, leave it, or refuse."
-    )
-
-
-class OverviewInput(Input):
-    """Arguments of hm_get_overview."""
-
-    organization_id: str | None = Field(
-        None, description="Read this organization's graph instead; 'none' for your own."
-    )
-
-
-class NodesInput(Input):
-    """Arguments of hm_get_nodes."""
-
-    keys: list[str] = Field(min_length=1, description="Keys to read; ask for one to get its whole text.")
-    include_relationships: bool = Field(True, description="Also return edges and hyperedges.")
-    include_duplicates: bool = Field(True, description="Also return nodes stored under the same key.")
-    relationship_detail: Literal["summary", "full"] = Field(
-        "summary", description="summary lists at most five participants of a hyperedge."
-    )
-    participant_limit: int = Field(20, ge=0, le=100, description="Participants listed of a hyperedge.")
-    include_enrichment_history: bool = Field(False, description="Also return earlier versions.")
-    include_session_relationships: bool = Field(
-        False, description="Also return the hyperedges that group the nodes of a conversation."
-    )
-    organization_id: str | None = Field(
-        None, description="Read this organization's graph instead; 'none' for your own."
-    )
 
 
 InputT = TypeVar("InputT", bound=Input)

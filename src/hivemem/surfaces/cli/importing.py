@@ -92,8 +92,8 @@ def _requests(
     chunk: list[tuple[int, bytes]], if_exists: str | None, fail: Any
 ) -> tuple[list[int], list[Any]]:
     """(line numbers, store requests) of the valid lines; the others go to `fail`."""
-    from hivemem.surfaces.inputs import StoreInput, parse_input
-    from hivemem.surfaces.operations import store_request
+    from hivemem.surfaces.inputs import parse_input
+    from hivemem.surfaces.operations.store import StoreInput, store_request
     from hivemem.surfaces.wire_json import parse_json
 
     lines: list[int] = []

@@ -19,7 +19,8 @@ def print_answer(verb: str, answer: Answer, *, as_json: bool) -> None:
         print(json.dumps(answer, ensure_ascii=False))
         return
     printers = {"recall": _recall, "store": _store, "nodes": _nodes, "overview": _overview}
-    print("\n".join(printers[verb](answer)))
+    lines = printers[verb](answer) if verb in printers else _as_json(answer)
+    print("\n".join(lines))
     for warning in answer.get("warnings", ()):
         print(f"note: {warning}", file=sys.stderr)
 
@@ -96,6 +97,11 @@ def _overview(answer: Answer) -> list[str]:
         ]
         lines += table(rows)
     return lines
+
+
+def _as_json(answer: Answer) -> list[str]:
+    shown = {name: value for name, value in answer.items() if name != "warnings"}
+    return [json.dumps(shown, ensure_ascii=False, indent=2)]
 
 
 def _one_line(text: str) -> str:

@@ -24,8 +24,9 @@ import hivemem
 from hivemem.domain.access import Principal
 from hivemem.errors import HivememError
 from hivemem.surfaces.envelope import InternalError, envelope
-from hivemem.surfaces.operations import BY_NAME, OPERATIONS, Access, Operation, slim_schema
+from hivemem.surfaces.operations import TOOLS, Access, AnyOperation
 from hivemem.surfaces.request_id import current_request_id
+from hivemem.surfaces.schemas import slim_schema
 from hivemem.surfaces.services import Services
 from hivemem.surfaces.wire_json import dump_json
 
@@ -46,14 +47,14 @@ PrincipalOf = Callable[[Context], Awaitable[Principal]]
 
 def build_server(services: Services, principal_of: PrincipalOf) -> Server[Any]:
     """A server whose tools act for whoever `principal_of` finds behind a request."""
-    tools = [_tool(operation) for operation in OPERATIONS]
+    tools = [_tool(operation) for operation in TOOLS.values()]
     schemas = {tool.name: tool.input_schema for tool in tools}
 
     async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=tools, ttl_ms=_TOOLS_FRESH_MS, cache_scope="private")
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
-        operation = BY_NAME.get(params.name)
+        operation = TOOLS.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:100]!r}; tools/list names all.")
         try:
@@ -76,7 +77,7 @@ def build_server(services: Services, principal_of: PrincipalOf) -> Server[Any]:
     )
 
 
-def _tool(operation: Operation[Any]) -> Tool:
+def _tool(operation: AnyOperation) -> Tool:
     return Tool(
         name=operation.name,
         description=operation.summary,

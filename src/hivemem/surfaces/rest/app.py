@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hivemem.errors import NotFound, Unavailable
+from hivemem.errors import InvalidInput, NotFound, Unavailable
 from hivemem.surfaces.envelope import HttpRefusal
 from hivemem.surfaces.mcp.http import McpEndpoint
-from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Operation
+from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, AnyOperation, RestRoute
 from hivemem.surfaces.rest.body import json_object
 from hivemem.surfaces.rest.credentials import authenticated
 from hivemem.surfaces.rest.edge import AllowedHosts, Edge
@@ -46,8 +45,14 @@ def build_app(services: Services) -> Starlette:
         # An object, not a function: Starlette hands it the request for every method.
         Route("/mcp", mcp),
         *(
-            Route(REST_PREFIX + operation.path, _endpoint(operation, services), methods=[operation.method])
+            Route(
+                # A key may hold slashes, and the server decodes %2F: the property takes the whole rest.
+                REST_PREFIX + route.path.replace("}", ":path}"),
+                _endpoint(operation, route, services),
+                methods=[route.method],
+            )
             for operation in OPERATIONS
+            for route in operation.routes
         ),
     ]
     allowed = AllowedHosts((settings.host, *settings.allowed_hosts))
@@ -62,17 +67,24 @@ def build_app(services: Services) -> Starlette:
     return app
 
 
-def _endpoint(operation: Operation[Any], services: Services) -> Endpoint:
+def _endpoint(operation: AnyOperation, route: RestRoute, services: Services) -> Endpoint:
     async def by_query(request: Request) -> Response:
         principal = await authenticated(services, request)
-        return _json(await operation.run(services, principal, dict(request.query_params), strict=False))
+        arguments = {**request.query_params, **request.path_params}
+        answer = await operation.run(services, principal, arguments, strict=False)
+        return _json(answer, route.status)
 
     async def by_body(request: Request) -> Response:
         principal = await authenticated(services, request)
-        arguments = await json_object(request, services.settings.max_body_bytes)
-        return _json(await operation.run(services, principal, arguments))
+        arguments = dict(await json_object(request, services.settings.max_body_bytes))
+        for name, value in request.path_params.items():
+            if arguments.setdefault(name, value) != value:
+                raise InvalidInput(
+                    f"/{name} is {arguments[name]!r}, but the path says {value!r}; send it in one place."
+                )
+        return _json(await operation.run(services, principal, arguments), route.status)
 
-    return by_query if operation.method == "GET" else by_body
+    return by_query if route.method == "GET" else by_body
 
 
 async def _root_health(_: Request) -> Response:
@@ -104,8 +116,8 @@ def _ready(services: Services) -> Endpoint:
     return answer
 
 
-def _json(body: object) -> Response:
-    return Response(dump_json(body), media_type="application/json")
+def _json(body: object, status: int = 200) -> Response:
+    return Response(dump_json(body), status, media_type="application/json")
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -11,13 +11,15 @@ from pydantic.json_schema import models_json_schema
 
 import hivemem
 from hivemem.surfaces.answers import AliveAnswer, ErrorAnswer, HealthAnswer, ReadyAnswer
-from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Access, Operation, slim_schema
+from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Access, AnyOperation, RestRoute
+from hivemem.surfaces.schemas import slim_schema
 
 _REFERENCE = "#/components/schemas/{model}"
 _REFUSALS = {
     "400": "A value is refused in this context.",
     "401": "No valid credential.",
     "403": "The credential does not allow this.",
+    "404": "What is named does not exist.",
     "409": "The graph holds something else.",
     "413": "Larger than a limit.",
     "415": "The body is not JSON.",
@@ -45,7 +47,9 @@ def openapi_document() -> dict[str, Any]:
         },
     }
     for operation in OPERATIONS:
-        paths[REST_PREFIX + operation.path] = {operation.method.lower(): _operation(operation)}
+        for route in operation.routes:
+            described = _operation(operation, route)
+            paths.setdefault(REST_PREFIX + route.path, {})[route.method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {
@@ -62,22 +66,34 @@ def openapi_document() -> dict[str, Any]:
     }
 
 
-def _operation(operation: Operation[Any]) -> dict[str, Any]:
+def _operation(operation: AnyOperation, route: RestRoute) -> dict[str, Any]:
     refusals = [status for status in _REFUSALS if operation.access is Access.WRITE or status != "409"]
-    described = _plain(operation.summary, operation.output.__name__, refusals)
-    described["operationId"] = operation.name
-    if operation.method == "GET":
-        properties = slim_schema(operation.input.model_json_schema())["properties"]
-        described["parameters"] = [
-            {"name": name, "in": "query", "schema": schema} for name, schema in properties.items()
+    described = _plain(operation.summary, operation.output.__name__, refusals, success=str(route.status))
+    # An id names one route, the first; a second way to the same operation needs another.
+    first = route == operation.routes[0]
+    described["operationId"] = operation.name if first else f"{operation.name}_{route.method.lower()}"
+    properties: dict[str, Any] = slim_schema(operation.input.model_json_schema())["properties"]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": properties[name]} for name in route.in_path
+    ]
+    if route.method == "GET":
+        required = {name for name, field in operation.input.model_fields.items() if field.is_required()}
+        parameters += [
+            {"name": name, "in": "query", "required": name in required, "schema": schema}
+            for name, schema in properties.items()
+            if name not in route.in_path
         ]
     else:
         described["requestBody"] = {"required": True, "content": _content(operation.input.__name__)}
+    if parameters:
+        described["parameters"] = parameters
     return described
 
 
-def _plain(summary: str, answer: str, refusals: Sequence[str], *, secured: bool = True) -> dict[str, Any]:
-    responses: dict[str, Any] = {"200": {"description": "Success.", "content": _content(answer)}}
+def _plain(
+    summary: str, answer: str, refusals: Sequence[str], *, secured: bool = True, success: str = "200"
+) -> dict[str, Any]:
+    responses: dict[str, Any] = {success: {"description": "Success.", "content": _content(answer)}}
     for status in refusals:
         responses[status] = {"description": _REFUSALS[status], "content": _content("ErrorAnswer")}
     described: dict[str, Any] = {"summary": summary, "responses": responses}

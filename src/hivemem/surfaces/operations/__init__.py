@@ -1,0 +1,29 @@
+"""The table of operations. REST routes, OpenAPI, MCP tools and command-line verbs are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hivemem.surfaces.operations.nodes import NODES
+from hivemem.surfaces.operations.operation import REST_PREFIX, Access, AnyOperation, Operation, RestRoute
+from hivemem.surfaces.operations.overview import OVERVIEW
+from hivemem.surfaces.operations.recall import RECALL
+from hivemem.surfaces.operations.store import STORE
+
+__all__ = [
+    "BY_NAME",
+    "OPERATIONS",
+    "REST_PREFIX",
+    "TOOLS",
+    "Access",
+    "AnyOperation",
+    "Operation",
+    "RestRoute",
+]
+
+OPERATIONS: tuple[AnyOperation, ...] = (OVERVIEW, RECALL, NODES, STORE)
+
+BY_NAME: Mapping[str, AnyOperation] = {operation.name: operation for operation in OPERATIONS}
+
+TOOLS: Mapping[str, AnyOperation] = {operation.name: operation for operation in OPERATIONS if operation.tool}
+"""What MCP offers, by tool name."""

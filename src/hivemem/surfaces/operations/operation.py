@@ -1,0 +1,125 @@
+"""What an operation is: one thing a caller can ask for, the same on REST, MCP and the command line."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from hivemem.domain.access import Principal
+from hivemem.domain.text import JsonObject
+from hivemem.errors import InvalidRequest
+from hivemem.surfaces.inputs import Input, parse_input
+from hivemem.surfaces.presentation import add_warnings
+from hivemem.surfaces.services import Services
+
+REST_PREFIX = "/api/v1/memory"
+NO_ORGANIZATION = "none"
+
+InputT = TypeVar("InputT", bound=Input)
+
+
+class Access(enum.StrEnum):
+    """The right that an operation needs."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestRoute:
+    """Where REST offers an operation.
+
+    Attributes:
+        method: GET takes the input from the query string, POST from a JSON body.
+        path: Below `REST_PREFIX`. A part in braces is an input property: it takes the rest of the path,
+            slashes included. A body that names another value for it is refused.
+        status: Of a successful answer.
+    """
+
+    method: str
+    path: str
+    status: int = 200
+
+    @property
+    def in_path(self) -> tuple[str, ...]:
+        """The input properties that are parts of the path."""
+        return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Generic[InputT]):
+    """One thing a caller can ask for.
+
+    Attributes:
+        name: Operation id in OpenAPI, and name of the MCP tool.
+        summary: What it is for, written for the agent that chooses a tool.
+        destructive: Whether it can take memories away.
+        idempotent: Whether a second call with the same input changes nothing more.
+        tool: Whether MCP offers it.
+        routes: Where REST offers it.
+        verb: Command of the `hivemem` program; None when it has none.
+        arguments: Input properties that the command takes by position.
+    """
+
+    name: str
+    summary: str
+    input: type[InputT]
+    output: type[BaseModel]
+    access: Access
+    destructive: bool = False
+    idempotent: bool = False
+    tool: bool = True
+    routes: tuple[RestRoute, ...]
+    verb: str | None
+    arguments: tuple[str, ...] = ()
+    handler: Callable[[Services, Principal, InputT], Awaitable[JsonObject]]
+
+    @property
+    def input_names(self) -> frozenset[str]:
+        """Names of the properties it reads."""
+        return frozenset(self.input.model_fields)
+
+    async def run(
+        self,
+        services: Services,
+        principal: Principal,
+        arguments: Mapping[str, object],
+        *,
+        strict: bool = True,
+    ) -> JsonObject:
+        """Check rights and input, and answer.
+
+        Args:
+            services: The use cases.
+            principal: The caller.
+            arguments: A JSON object as parsed; `strict` as in `parse_input`.
+            strict: False for query strings.
+
+        Raises:
+            HivememError: Whatever the input or the use case calls for.
+        """
+        if self.access is Access.WRITE:
+            principal.require_write()
+        parsed = parse_input(self.input, arguments, strict=strict)
+        answer = await self.handler(services, principal, parsed.value)
+        if not parsed.unknown:
+            return answer
+        names = ", ".join(repr(name[:100]) for name in parsed.unknown[:10])
+        return add_warnings(answer, [f"unknown properties were ignored: {names}"])
+
+
+AnyOperation = Operation[Any]
+
+
+def require_own_memory(organization_id: str | None) -> None:
+    """Refuse any organization: a caller can only name one that they belong to."""
+    if organization_id not in (None, NO_ORGANIZATION):
+        raise InvalidRequest(
+            f"/organization_id {organization_id!r} is not one of your organizations; leave it out, or send "
+            f"{NO_ORGANIZATION!r} for your own memory alone."
+        )

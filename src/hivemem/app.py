@@ -196,7 +196,6 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
             clock=clock,
             limits=limits,
             on_pending=work.embed_pending if background else None,
-            touches=touches,
         ),
         recall=Recall(
             store=store,

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from hivemem.domain.graph import GraphId, Kind, NodeWrite, WriteBatch
-from hivemem.domain.node import Node
+from hivemem.domain.edge import EdgeIdentity, HyperedgeIdentity
+from hivemem.domain.graph import Deletion, GraphId, Kind, NodeWrite, Snapshot, WriteBatch
 from hivemem.errors import StaleWrite, Unavailable
 from hivemem.models.executor import ModelExecutor
 from hivemem.service.limits import Limits
@@ -123,14 +123,20 @@ async def test_losers_of_a_race_take_turns_instead_of_using_up_their_attempts(
 
 
 class OvertakenStore(MemoryStore):
-    """Another process writes right after the first read of nodes, once."""
+    """Another process writes right after the first snapshot, once."""
 
     def __init__(self) -> None:
         super().__init__()
         self.overtake: WriteBatch | None = None
 
-    async def nodes(self, graph_id: GraphId, keys: Collection[str]) -> dict[str, Node]:
-        found = await super().nodes(graph_id, keys)
+    async def snapshot(
+        self,
+        graph_id: GraphId,
+        keys: Collection[str] = (),
+        edges: Collection[EdgeIdentity] = (),
+        hyperedges: Collection[HyperedgeIdentity] = (),
+    ) -> Snapshot:
+        found = await super().snapshot(graph_id, keys, edges, hyperedges)
         batch, self.overtake = self.overtake, None
         if batch is not None:
             await self.apply(graph_id, batch)
@@ -147,3 +153,19 @@ async def test_text_that_changed_after_the_read_ahead_is_embedded(world: World, 
     result = await remember.store(OWNER, StoreRequest(key="fact_a", description="Same."))
     assert (result.node.write_version, result.node.description) == (3, "Same.")
     assert world.embedder.embedded == ["Same."]
+
+
+async def test_an_edge_that_was_forgotten_while_its_node_was_embedded_is_created_again(
+    world: World, clock: FixedClock
+) -> None:
+    store = OvertakenStore()
+    remember = Remember(store=store, executor=world.executor, clock=clock, limits=Limits())
+    related = ({"to_key": "fact_b", "relationship": "explains"},)
+    before = await remember.store(OWNER, StoreRequest(key="fact_a", description="A.", relationships=related))
+    [edge] = before.created
+    store.overtake = WriteBatch(
+        at=clock.now(), deletions=(Deletion(kind=Kind.EDGE, id=edge.entity_id, expected=1),)
+    )
+    after = await remember.store(OWNER, StoreRequest(key="fact_a", description="B.", relationships=related))
+    assert (len(after.created), after.replayed) == (1, ())
+    assert list(await store.edges(GRAPH, [after.created[0].entity_id])) == [after.created[0].entity_id]

@@ -9,11 +9,10 @@ import pytest
 
 from hivemem.domain.graph import Kind
 from hivemem.domain.node import EnrichmentStatus
-from hivemem.errors import Conflict, Forbidden, HivememError, InvalidInput, LimitExceeded, Unavailable
+from hivemem.errors import Conflict, Forbidden, HivememError, InvalidInput, LimitExceeded
 from hivemem.models.executor import ModelExecutor
 from hivemem.service.limits import Limits
 from hivemem.service.remember import IfExists, Remember, StoreRequest
-from hivemem.service.session_touches import SessionTouches
 from tests.service.conftest import GRAPH, OWNER, READER, World
 
 
@@ -290,35 +289,23 @@ async def test_each_store_writes_one_diary_line(world: World) -> None:
 
 
 async def test_the_session_records_the_stored_node(world: World) -> None:
-    touches = SessionTouches(store=world.store, clock=world.clock)
-    remember = Remember(
-        store=world.store, executor=world.executor, clock=world.clock, limits=Limits(), touches=touches
-    )
+    remember = world.remember
     related = ({"to_key": "fact_b", "relationship": "explains"},)
     await remember.store(
         OWNER, StoreRequest(key="fact_a", description="A.", relationships=related, session_id=" s1 ")
     )
     await remember.store(OWNER, StoreRequest(key="fact_c", description="C."))
-    await touches.written()
     assert [touch.key for touch in await world.store.touched(GRAPH, "s1")] == ["fact_a"]
     assert [touch.key for touch in await world.store.touched(GRAPH, "default")] == ["fact_c"]
 
 
-async def test_a_session_that_cannot_be_recorded_does_not_fail_the_write(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def busy(*_: object) -> None:
-        raise Unavailable("the database is busy.")
-
-    monkeypatch.setattr(world.store, "touch", busy)
-    touches = SessionTouches(store=world.store, clock=world.clock)
-    remember = Remember(
-        store=world.store, executor=world.executor, clock=world.clock, limits=Limits(), touches=touches
-    )
-    result = await remember.store(OWNER, StoreRequest(key="fact_a", description="A."))
-    await touches.written()
-    assert result.status == "created"
-    assert await world.store.touched(GRAPH, "default") == []
+async def test_a_kept_node_is_touched_and_a_refused_store_touches_nothing(world: World) -> None:
+    await world.put("fact_a")
+    await world.put("fact_a", if_exists=IfExists.KEEP, session_id="s1")
+    with pytest.raises(Conflict):
+        await world.put("fact_a", if_exists=IfExists.ERROR, session_id="s2")
+    assert [touch.key for touch in await world.store.touched(GRAPH, "s1")] == ["fact_a"]
+    assert await world.store.touched(GRAPH, "s2") == []
 
 
 async def test_graphs_do_not_see_each_other(world: World) -> None:

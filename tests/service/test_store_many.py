@@ -16,7 +16,6 @@ from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import Store
 from hivemem.service.limits import Limits
 from hivemem.service.remember import IfExists, Remember, StoreRequest, StoreResult
-from hivemem.service.session_touches import SessionTouches
 from hivemem.storage.memory import MemoryStore
 from tests.service.conftest import GRAPH, OWNER, CountingEmbedder, World
 from tests.support.builders import FixedClock
@@ -139,13 +138,8 @@ async def test_progress_is_told_after_each_batch(world: World) -> None:
 
 
 async def test_each_session_records_its_nodes(world: World) -> None:
-    touches = SessionTouches(store=world.store, clock=world.clock)
-    remember = Remember(
-        store=world.store, executor=world.executor, clock=world.clock, limits=Limits(), touches=touches
-    )
     notes = [note("fact_a", session_id="s1"), note("fact_b"), note("fact_c", session_id="s1")]
-    await remember.store_many(OWNER, notes)
-    await touches.written()
+    await world.remember.store_many(OWNER, notes)
     assert {touch.key for touch in await world.store.touched(GRAPH, "s1")} == {"fact_a", "fact_c"}
 
 

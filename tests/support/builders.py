@@ -18,6 +18,7 @@ from hivemem.domain.graph import (
     NodeVectors,
     NodeWrite,
     Passage,
+    SessionCall,
     TimelineEntry,
     WriteBatch,
 )
@@ -111,7 +112,7 @@ def entry(summary: str = "Stored a node.", **changes: Any) -> TimelineEntry:
     return TimelineEntry(**{**fields, **changes})
 
 
-Write = NodeWrite | EdgeWrite | HyperedgeWrite | Deletion | TimelineEntry
+Write = NodeWrite | EdgeWrite | HyperedgeWrite | Deletion | TimelineEntry | SessionCall
 
 
 def create(thing: Node | Edge | Hyperedge, vectors: NodeVectors | None = None) -> Write:
@@ -156,6 +157,7 @@ def batch(*things: Node | Edge | Hyperedge | Write, at: datetime = START) -> Wri
         hyperedges=tuple(write for write in writes if isinstance(write, HyperedgeWrite)),
         deletions=tuple(write for write in writes if isinstance(write, Deletion)),
         timeline=tuple(write for write in writes if isinstance(write, TimelineEntry)),
+        calls=tuple(write for write in writes if isinstance(write, SessionCall)),
     )
 
 

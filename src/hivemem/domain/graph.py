@@ -100,10 +100,19 @@ class TimelineEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCall:
+    """One tool call of a conversation, and the nodes that it touched, each once."""
+
+    session_id: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteBatch:
     """Everything that one use case changes in one graph: all of it is stored, or nothing.
 
-    Applied in the order nodes, edges, hyperedges, deletions, timeline, under one new revision.
+    Applied in the order nodes, edges, hyperedges, deletions, timeline, calls, under one new revision.
+    `calls` are recorded as `SessionStore.touch` records them, at the time of the batch.
     """
 
     at: datetime
@@ -112,10 +121,11 @@ class WriteBatch:
     hyperedges: tuple[HyperedgeWrite, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     timeline: tuple[TimelineEntry, ...] = ()
+    calls: tuple[SessionCall, ...] = ()
 
     @property
     def changes_graph(self) -> bool:
-        """Whether applying it advances the revision; a timeline line alone does not."""
+        """Whether applying it advances the revision; the diary and conversations alone do not."""
         return bool(self.nodes or self.edges or self.hyperedges or self.deletions)
 
 

@@ -18,6 +18,7 @@ from hivemem.domain.graph import (
     HyperedgeWrite,
     NodeVectors,
     NodeWrite,
+    SessionCall,
     Snapshot,
     TimelineEntry,
     WriteBatch,
@@ -76,13 +77,18 @@ class NodeDraft:
     assets: tuple[str, ...] | None = None
     if_exists: IfExists = IfExists.UPDATE
 
+    @property
+    def text(self) -> NodeText:
+        """The text of a new node that is stored from this draft."""
+        return NodeText(description=self.description, search_text=self.search_text or None)
+
     def missing_text(self, stored: Node | None) -> NodeText | None:
         """The text that needs vectors when this draft is stored over `stored`, or None.
 
         None when nothing is written, or when the text stays as it is and has been embedded before.
         """
         if stored is None or stored.placeholder:
-            return NodeText(description=self.description, search_text=self.search_text or None)
+            return self.text
         if self.if_exists is not IfExists.UPDATE:
             return None
         search_text = stored.search_text if self.search_text is None else self.search_text or None
@@ -202,14 +208,15 @@ class WritePlanner:
             warnings=tuple(warnings),
         )
 
-    def batch(self) -> WriteBatch:
-        """Everything planned so far, to be applied at once."""
+    def batch(self, calls: Sequence[SessionCall] = ()) -> WriteBatch:
+        """Everything planned so far, to be applied at once; `calls` are the conversations' part in it."""
         return WriteBatch(
             at=self._at,
             nodes=tuple(self._node_writes.values()),
             edges=tuple(self._edge_writes),
             hyperedges=tuple(self._hyperedge_writes),
             timeline=tuple(self._timeline),
+            calls=tuple(calls),
         )
 
     def _put_node(
@@ -228,20 +235,18 @@ class WritePlanner:
                 return present, "kept", []
             if draft.key in self._node_writes:
                 raise ValueError(f"{draft.key!r} is already described in this plan")
-            status, node, warnings = "updated", *self._updated(draft, present)
-        else:
-            status, node, warnings = "created", *self._described(draft)
         text = draft.missing_text(present)
         found = None if text is None else vectors[text]
-        if found is not None:
-            # Enrichment is off in this version: a node that has its vectors is complete.
-            waits = not found.passages
-            settled = EnrichmentStatus.PENDING if waits else EnrichmentStatus.SKIPPED
-            node = replace(node, enrichment_status=settled)
+        if present is not None and not present.placeholder:
+            settled = present.enrichment_status if found is None else _settled(found)
+            status, node, warnings = "updated", *self._updated(draft, present, settled)
+        else:
+            settled = EnrichmentStatus.PENDING if found is None else _settled(found)
+            status, node, warnings = "created", *self._described(draft, settled)
         self._put(node, found)
         return node, status, warnings
 
-    def _described(self, draft: NodeDraft) -> tuple[Node, list[str]]:
+    def _described(self, draft: NodeDraft, settled: EnrichmentStatus) -> tuple[Node, list[str]]:
         """A new node, or a placeholder that gets its description: that is when it comes into being."""
         resolved = resolve_node_type(draft.node_type, draft.key)
         node = Node(
@@ -251,13 +256,14 @@ class WritePlanner:
             data={} if draft.data is None else draft.data,
             search_text=draft.search_text or None,
             assets=draft.assets or (),
+            enrichment_status=settled,
             write_version=self._stored_version(draft.key) + 1,
             created_at=self._at,
             updated_at=self._at,
         )
         return node, [resolved.warning] if resolved.warning else []
 
-    def _updated(self, draft: NodeDraft, present: Node) -> tuple[Node, list[str]]:
+    def _updated(self, draft: NodeDraft, present: Node, settled: EnrichmentStatus) -> tuple[Node, list[str]]:
         node_type, warnings = present.node_type, list[str]()
         if draft.node_type:
             resolved = resolve_node_type(draft.node_type, draft.key)
@@ -270,6 +276,7 @@ class WritePlanner:
             data=present.data if draft.data is None else draft.data,
             search_text=present.search_text if draft.search_text is None else draft.search_text or None,
             assets=present.assets if draft.assets is None else draft.assets,
+            enrichment_status=settled,
             write_version=self._stored_version(draft.key) + 1,
             updated_at=self._at,
         )
@@ -412,6 +419,11 @@ def identities(
             case _:
                 assert_never(request)
     return keys, edges, hyperedges
+
+
+def _settled(vectors: NodeVectors) -> EnrichmentStatus:
+    """Enrichment is off in this version: a node that has its vectors is complete."""
+    return EnrichmentStatus.SKIPPED if vectors.passages else EnrichmentStatus.PENDING
 
 
 def _labelled(data: JsonObject, label: str) -> JsonObject:

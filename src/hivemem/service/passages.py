@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hivemem.domain.graph import NodeVectors, Passage
 from hivemem.domain.writing import NodeText
-from hivemem.errors import Overloaded, Unavailable
+from hivemem.errors import HivememError, Overloaded, Unavailable
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.models import Embedder, Span
 
@@ -62,8 +62,21 @@ class PassageEmbedding:
         def cut_all() -> list[CutText]:
             return [CutText(text=text, passages=_passages(embedder, text)) for text in texts]
 
-        characters = sum(len(text.description) + len(text.search_text or "") for text in texts)
-        return await asyncio.to_thread(cut_all) if characters > _CUT_IN_THREAD_CHARACTERS else cut_all()
+        in_thread = sum(map(_characters, texts)) > _CUT_IN_THREAD_CHARACTERS
+        return await asyncio.to_thread(cut_all) if in_thread else cut_all()
+
+    def cut_ahead(self, text: NodeText) -> CutText | None:
+        """The passages of a text that may turn out to need none; None when that is not done in a moment.
+
+        Whatever stands against it now is for `cut` to tell, once the text is known to need it.
+        """
+        embedder = self._executor.embedder
+        if embedder is None or _characters(text) > _CUT_IN_THREAD_CHARACTERS:
+            return None
+        try:
+            return CutText(text=text, passages=_passages(embedder, text))
+        except HivememError:
+            return None
 
     async def embed(self, texts: Sequence[CutText], *, patient: bool) -> dict[NodeText, NodeVectors]:
         """Vectors of all texts.
@@ -105,6 +118,10 @@ class PassageEmbedding:
             except Overloaded:
                 await asyncio.sleep(_OVERLOADED_WAIT_SECONDS)
         return await self._executor.embed_passages(texts)
+
+
+def _characters(text: NodeText) -> int:
+    return len(text.description) + len(text.search_text or "")
 
 
 def _passages(embedder: Embedder, text: NodeText) -> tuple[tuple[str, str, Span], ...]:

@@ -1,9 +1,10 @@
 """Store memories: one from a call, or many from an import.
 
-A write goes: check -> embed, outside any transaction -> snapshot -> plan (pure) -> apply. When
+A write goes: check -> snapshot -> embed, outside any transaction -> plan (pure) -> apply. When
 somebody else wrote between snapshot and apply, the plan is made again on what is there now; vectors
 are made again only if the text changed. A model that is missing, busy or failing never loses a
-write: the node is stored without vectors, waits as `pending`, and the answer says so.
+write: the node is stored without vectors, waits as `pending`, and the answer says so. The batch also
+carries what the conversation touched, so that one transaction holds all of a call.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 from hivemem.domain.access import Principal
 from hivemem.domain.edge import EdgeIdentity, HyperedgeIdentity
-from hivemem.domain.graph import GraphId, NodeVectors
+from hivemem.domain.graph import GraphId, NodeVectors, SessionCall, Snapshot
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.node import Node
 from hivemem.domain.writing import (
@@ -33,10 +33,9 @@ from hivemem.domain.writing import (
 from hivemem.errors import Conflict, HivememError, StaleWrite, Unavailable
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.clock import Clock
-from hivemem.ports.store import GraphStore, SessionStore
+from hivemem.ports.store import GraphStore
 from hivemem.service.limits import Limits
-from hivemem.service.passages import PassageEmbedding
-from hivemem.service.session_touches import SessionTouches
+from hivemem.service.passages import CutText, PassageEmbedding
 from hivemem.service.store_request import CheckedStore, StoreRequest, check_store
 
 __all__ = [
@@ -50,10 +49,6 @@ __all__ = [
 
 _MAX_ATTEMPTS = 20
 _JITTER_SECONDS = 0.002
-
-
-class RememberStore(GraphStore, SessionStore, Protocol):
-    """What of a store this use case needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +86,22 @@ class Remember:
         limits: Sizes of one call.
         on_pending: Told the graph in which a node was left without vectors, to wake the background
             work that embeds it (`Reembed`). Without it, every text is embedded in the call itself.
-        touches: Shared with the other use cases of the process; own ones when omitted.
     """
 
     def __init__(
         self,
         *,
-        store: RememberStore,
+        store: GraphStore,
         executor: ModelExecutor,
         clock: Clock,
         limits: Limits,
         on_pending: Callable[[GraphId], None] | None = None,
-        touches: SessionTouches | None = None,
     ) -> None:
         self._store = store
         self._embedding = PassageEmbedding(executor)
         self._clock = clock
         self._limits = limits
         self._on_pending = on_pending
-        self._touches = touches or SessionTouches(store=store, clock=clock)
         # Most writes do not touch each other's nodes, and a store commits them in groups. One that
         # lost a race takes turns with the other losers of its graph, so that callers of this process
         # do not use up each other's attempts.
@@ -129,11 +121,10 @@ class Remember:
         principal.require_write()
         work = check_store(request, self._limits)
         graph_id = principal.graph_id
-        embedded = await self._embed_ahead(graph_id, [work], patient=False)
-        [outcome] = await self._write(graph_id, [work], embedded, patient=False)
+        embedded, early = await self._read_and_embed(graph_id, work)
+        [outcome] = await self._write(graph_id, [work], embedded, patient=False, early=early)
         if isinstance(outcome, HivememError):
             raise outcome
-        self._touch(graph_id, [work])
         return outcome
 
     async def store_many(
@@ -220,8 +211,6 @@ class Remember:
             # One of them cannot be stored: find out which, and keep the others.
             written = [await self._write_alone(graph_id, work, embedded) for work in works]
         outcomes.update(zip(batch, written, strict=True))
-        stored = [work for work, one in zip(works, written, strict=True) if isinstance(one, StoreResult)]
-        self._touch(graph_id, stored)
 
     async def _write_alone(
         self, graph_id: GraphId, work: CheckedStore, embedded: _Embedded
@@ -241,12 +230,42 @@ class Remember:
         await self._embed(_missing(works, present, embedded), embedded, patient=patient)
         return embedded
 
-    async def _embed(self, texts: Sequence[NodeText], embedded: _Embedded, *, patient: bool) -> None:
-        """Add the vectors of `texts`, or empty vectors with the reason."""
+    async def _read_and_embed(
+        self, graph_id: GraphId, work: CheckedStore
+    ) -> tuple[_Embedded, Snapshot | None]:
+        """Embed what the store will most likely need, and what it may be planned on, read before.
+
+        The snapshot is as old as the embedding took. `apply` refuses what has changed since, but for
+        one thing: a relationship that exists already is answered from the snapshot alone. With one of
+        those None is given, and the plan is made on a fresh snapshot.
+        """
+        embedded = _Embedded()
+        reading = asyncio.ensure_future(self._store.snapshot(graph_id, *_named([work])))
+        # The store's thread reads while this one cuts: a new text, the usual case, needs it in any case.
+        await asyncio.sleep(0)
+        cut = self._embedding.cut_ahead(work.draft.text)
+        snapshot = await reading
+        missing = _missing([work], snapshot.nodes, embedded)
+        await self._embed(
+            missing, embedded, patient=False, cut=[cut] if cut and missing == [cut.text] else None
+        )
+        reliable = not missing or not (snapshot.edges or snapshot.hyperedges)
+        return embedded, snapshot if reliable else None
+
+    async def _embed(
+        self,
+        texts: Sequence[NodeText],
+        embedded: _Embedded,
+        *,
+        patient: bool,
+        cut: Sequence[CutText] | None = None,
+    ) -> None:
+        """Add the vectors of `texts`, or empty vectors with the reason; `cut` holds them when cut already."""
         if not texts:
             return
         try:
-            cut = await self._embedding.cut(texts)
+            if cut is None:
+                cut = await self._embedding.cut(texts)
             now = [one for one in cut if patient or not self._is_deferred(len(one.passages))]
             embedded.vectors.update(await self._embedding.embed(now, patient=patient))
             reason = "the text is long, so it is embedded in the background"
@@ -271,9 +290,17 @@ class Remember:
         return self._on_pending is not None and passages > self._limits.max_passages_in_request
 
     async def _write(
-        self, graph_id: GraphId, works: Sequence[CheckedStore], embedded: _Embedded, *, patient: bool
+        self,
+        graph_id: GraphId,
+        works: Sequence[CheckedStore],
+        embedded: _Embedded,
+        *,
+        patient: bool,
+        early: Snapshot | None = None,
     ) -> list[StoreResult | HivememError]:
         """Plan and apply until no other writer was faster; all works in one transaction.
+
+        The first plan stands on `early` when it is given.
 
         Raises:
             Unavailable: Others were faster every time, or the store is down.
@@ -282,12 +309,14 @@ class Remember:
         turn = self._turns.setdefault(graph_id, asyncio.Lock())
         for attempt in range(_MAX_ATTEMPTS):
             async with turn if attempt else nullcontext():
-                snapshot = await self._store.snapshot(graph_id, keys, edges, hyperedges)
+                snapshot, early = early, None
+                if snapshot is None:
+                    snapshot = await self._store.snapshot(graph_id, keys, edges, hyperedges)
                 missing = _missing(works, snapshot.nodes, embedded)
                 if not missing:
                     planner = WritePlanner(snapshot, at=self._clock.now(), new_id=self._clock.new_id)
                     planned = [_plan(planner, work, embedded) for work in works]
-                    batch = planner.batch()
+                    batch = planner.batch(_calls(works, planned))
                     if not batch.timeline:  # every request was refused
                         return [one for one in planned if isinstance(one, HivememError)]
                     try:
@@ -332,13 +361,6 @@ class Remember:
             self._on_pending(graph_id)
         return results
 
-    def _touch(self, graph_id: GraphId, works: Sequence[CheckedStore]) -> None:
-        sessions: dict[str, list[str]] = {}
-        for work in works:
-            sessions.setdefault(work.session_id, []).append(work.draft.key)
-        for session_id, keys in sessions.items():
-            self._touches.record(graph_id, session_id, keys)
-
 
 def _named(
     works: Sequence[CheckedStore],
@@ -368,6 +390,17 @@ def _plan(planner: WritePlanner, work: CheckedStore, embedded: _Embedded) -> Pla
         return planner.store(work.draft, work.relationships, embedded.vectors)
     except Conflict as error:
         return error
+
+
+def _calls(
+    works: Sequence[CheckedStore], planned: Sequence[PlannedStore | HivememError]
+) -> list[SessionCall]:
+    """What each conversation touches with the works that are stored."""
+    sessions: dict[str, list[str]] = {}
+    for work, plan in zip(works, planned, strict=True):
+        if isinstance(plan, PlannedStore):
+            sessions.setdefault(work.session_id, []).append(work.draft.key)
+    return [SessionCall(session_id=session_id, keys=tuple(keys)) for session_id, keys in sessions.items()]
 
 
 def _result(work: CheckedStore, plan: PlannedStore, node: Node, note: str | None) -> StoreResult:

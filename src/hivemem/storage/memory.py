@@ -124,6 +124,9 @@ class MemoryStore:
         for entry in batch.timeline:
             draft.last_event += 1
             draft.events[draft.last_event] = entry
+        for call in batch.calls:
+            _touch(draft, call.session_id, call.keys, batch.at)
+            self._tool_calls[graph_id, call.session_id] += 1
         self._graph_states[graph_id] = draft
         return draft.revision
 
@@ -249,15 +252,8 @@ class MemoryStore:
     async def touch(self, graph_id: GraphId, session_id: str, keys: Collection[str], at: datetime) -> None:
         """See `SessionStore.touch`."""
         graph = self._graph(graph_id).copy()
+        _touch(graph, session_id, keys, at)
         self._tool_calls[graph_id, session_id] += 1
-        for key in set(keys) & graph.nodes.keys():
-            before = graph.touches.get((session_id, key))
-            graph.touches[session_id, key] = SessionTouch(
-                key=key,
-                touch_count=before.touch_count + 1 if before else 1,
-                first_touched_at=min(before.first_touched_at, at) if before else at,
-                last_touched_at=max(before.last_touched_at, at) if before else at,
-            )
         self._graph_states[graph_id] = graph
 
     async def touched(
@@ -438,6 +434,17 @@ def _detach_node(graph: _GraphState, key: str, at: datetime) -> None:
     graph.vectors.pop(key, None)
     graph.events = {id: entry for id, entry in graph.events.items() if entry.node_key != key}
     graph.touches = {name: touch for name, touch in graph.touches.items() if touch.key != key}
+
+
+def _touch(graph: _GraphState, session_id: str, keys: Collection[str], at: datetime) -> None:
+    for key in set(keys) & graph.nodes.keys():
+        before = graph.touches.get((session_id, key))
+        graph.touches[session_id, key] = SessionTouch(
+            key=key,
+            touch_count=before.touch_count + 1 if before else 1,
+            first_touched_at=min(before.first_touched_at, at) if before else at,
+            last_touched_at=max(before.last_touched_at, at) if before else at,
+        )
 
 
 def _keep(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hivemem.domain.graph import SessionTouch
+import pytest
+
+from hivemem.domain.graph import SessionCall, SessionTouch
+from hivemem.errors import StaleWrite
 from hivemem.ports.store import Store
 from tests.conformance.store.observe import GRAPH, OTHER_GRAPH
 from tests.support.builders import batch, delete, entry, minutes, node
@@ -14,6 +17,10 @@ def touch(key: str, count: int, first: int, last: int) -> SessionTouch:
     return SessionTouch(
         key=key, touch_count=count, first_touched_at=minutes(first), last_touched_at=minutes(last)
     )
+
+
+def call(session_id: str, *keys: str) -> SessionCall:
+    return SessionCall(session_id=session_id, keys=keys)
 
 
 async def test_touches_are_counted_and_listed_last_touched_first_then_by_key(store: Store) -> None:
@@ -29,6 +36,26 @@ async def test_touches_are_counted_and_listed_last_touched_first_then_by_key(sto
     assert await store.touched(GRAPH, "s", limit=1) == [touch("c_1", 2, 1, 3)]
     await store.touch(GRAPH, "t", ["b_1", "a_1"], minutes(4))
     assert [one.key for one in await store.touched(GRAPH, "t")] == ["a_1", "b_1"]
+
+
+async def test_a_batch_records_its_calls_as_touches_at_its_time(store: Store) -> None:
+    new = node("d_1")
+    await store.apply(GRAPH, batch(*ABC, call("s", "a_1"), at=minutes(1)))
+    await store.touch(GRAPH, "s", ["a_1"], minutes(2))
+    revision = await store.apply(
+        GRAPH, batch(new, call("s", "d_1", "a_1", "nobody_1"), call("t", "a_1"), at=minutes(3))
+    )
+    assert await store.touched(GRAPH, "s") == [touch("a_1", 3, 1, 3), touch("d_1", 1, 3, 3)]
+    assert await store.touched(GRAPH, "t") == [touch("a_1", 1, 3, 3)]
+    assert await store.apply(GRAPH, batch(call("t", "b_1"), at=minutes(4))) == revision
+    assert await store.touched(GRAPH, "t") == [touch("b_1", 1, 4, 4), touch("a_1", 1, 3, 3)]
+
+
+async def test_a_refused_batch_records_no_calls(store: Store) -> None:
+    await store.apply(GRAPH, batch(*ABC))
+    with pytest.raises(StaleWrite):
+        await store.apply(GRAPH, batch(node("a_1"), call("s", "a_1")))
+    assert await store.touched(GRAPH, "s") == []
 
 
 async def test_a_clock_that_went_back_keeps_first_and_last_in_order(store: Store) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hivemem.domain.edge import Edge, Hyperedge
-from hivemem.domain.graph import Deletion, Kind, NodeVectors
+from hivemem.domain.graph import Deletion, Kind, NodeVectors, SessionCall
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.errors import HivememError
 from hivemem.ports.store import Store
@@ -211,6 +211,11 @@ class TwoStores(RuleBasedStateMachine):
     @rule(session=st.sampled_from(["s", "t"]), touched=st.lists(keys, max_size=3), at=moments)
     def touch(self, session, touched, at) -> None:
         self.both(lambda store: store.touch(GRAPH, session, touched, at))
+
+    @rule(session=st.sampled_from(["s", "t"]), touched=st.sets(keys, max_size=3), at=moments)
+    def touch_with_a_batch(self, session, touched, at) -> None:
+        call = SessionCall(session_id=session, keys=tuple(sorted(touched)))
+        self.both(lambda store: store.apply(GRAPH, batch(call, entry(at=at), at=at)))
 
     @rule(start=st.none() | moments, end=st.none() | moments, key=st.none() | keys, limit=st.integers(0, 3))
     def read_timeline(self, start, end, key, limit) -> None:

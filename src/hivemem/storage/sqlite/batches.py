@@ -31,6 +31,8 @@ def apply(connection: sqlite3.Connection, graph_id: GraphId, batch: WriteBatch) 
     else:
         revision = history.revision(connection, graph_id)
     sessions.add_events(connection, graph_id, batch.timeline)
+    for call in batch.calls:
+        sessions.touch(connection, graph_id, call.session_id, call.keys, batch.at)
     return revision
 
 

@@ -1,11 +1,12 @@
-"""One server a data directory: a lock that a crash releases, and a note of who holds it."""
+"""One server a data directory: a lock that a crash releases, and a note of who holds it and where."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hivemem.errors import Conflict
@@ -15,10 +16,20 @@ FILE_NAME = "server.lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The server that owns a data directory."""
+    """The server that owns a data directory.
+
+    Attributes:
+        pid: Its process.
+        address: What it binds, as `host:port`.
+        url: Where it answers; None until it listens.
+        token: Credential that lets its reader act as the owner while this process lives. The file has mode
+            0600, and whoever can read it could read the database beside it.
+    """
 
     pid: int
     address: str
+    url: str | None = None
+    token: str | None = field(default=None, repr=False)
 
 
 class ServerLock:
@@ -30,6 +41,8 @@ class ServerLock:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        # Not of the form of an API key, so that neither is ever taken for the other.
+        self.token = f"local_{secrets.token_hex(32)}"
 
     @classmethod
     def acquire(cls, data_dir: Path, address: str) -> ServerLock:
@@ -40,6 +53,7 @@ class ServerLock:
         """
         path = data_dir / FILE_NAME
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.fchmod(descriptor, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -55,9 +69,15 @@ class ServerLock:
         lock.note(address)
         return lock
 
-    def note(self, address: str) -> None:
-        """Write down where this server is, for the message to a second one."""
-        text = json.dumps({"pid": os.getpid(), "address": address}).encode()
+    def note(self, address: str, url: str | None = None) -> None:
+        """Write down where this server is: for the message to a second one, and for local clients.
+
+        Args:
+            address: What it binds, as `host:port`.
+            url: Where local clients reach it, once it answers.
+        """
+        reachable = {} if url is None else {"url": url, "token": self.token}
+        text = json.dumps({"pid": os.getpid(), "address": address, **reachable}).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text, 0)
 
@@ -73,6 +93,11 @@ def read_holder(data_dir: Path) -> Holder | None:
     """Who noted down to hold the lock last, None when nobody did or the note is not readable yet."""
     try:
         note = json.loads((data_dir / FILE_NAME).read_text("utf-8"))
-        return Holder(pid=int(note["pid"]), address=str(note["address"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return Holder(
+            pid=int(note["pid"]),
+            address=str(note["address"]),
+            url=note.get("url"),
+            token=note.get("token"),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -78,8 +78,10 @@ async def _serve(loaded: LoadedSettings, lock: ServerLock, *, as_json: bool) -> 
         services = await opened(loaded, stays=True)
         try:
             _, _, first_key = await services.access.ensure_owner()
+            services.access.admit_local(lock.token)
 
             def announce() -> None:
+                lock.note(address, _local_url(settings.host, listener.getsockname()[1]))
                 _announce(f"http://{address}", str(settings.data_dir), first_key, as_json=as_json)
 
             config = uvicorn.Config(
@@ -99,6 +101,12 @@ async def _serve(loaded: LoadedSettings, lock: ServerLock, *, as_json: bool) -> 
             await server.serve(sockets=[listener])
         finally:
             await services.close()
+
+
+def _local_url(host: str, port: int) -> str:
+    """Where programs on this machine reach a server that binds `host`."""
+    name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def _listener(host: str, port: int) -> socket.socket:

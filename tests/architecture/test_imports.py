@@ -39,6 +39,7 @@ EXCEPTIONS = {
 
 LAZY = {
     "settings.py": "most commands only name the data folder; `--version` must not wait for platformdirs",
+    "surfaces/cli/backup.py": "as config",
     "surfaces/cli/config.py": "commands start fast: each imports what it needs when it runs",
     "surfaces/cli/importing.py": "as config",
     "surfaces/cli/keys.py": "as config",

@@ -36,16 +36,18 @@ def sole_use(database: Path) -> Generator[sqlite3.Connection, None, None]:
     """
     with contextlib.closing(connect(database, 0)) as connection, our_errors(database):
         try:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             # Leaving the write-ahead log needs every other connection to be closed, also an idle one.
             connection.execute("PRAGMA journal_mode = DELETE").fetchall()
             connection.execute("BEGIN EXCLUSIVE")
+            taken = connection.execute("PRAGMA journal_mode").fetchone()[0] != "delete"
         except sqlite3.OperationalError as error:
             if not is_busy(error):
                 raise
+            taken = True
+        if taken:
             raise Conflict(
                 f"the database {database} is open in another process; stop that process, then repeat."
-            ) from error
+            )
         try:
             yield connection
         finally:

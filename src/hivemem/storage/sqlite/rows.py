@@ -14,6 +14,7 @@ from hivemem.storage.sqlite.replacing import files_of, put_in_place, sole_use
 from hivemem.storage.tables import TABLES, Table
 
 _BUSY_TIMEOUT_SECONDS = 2.0
+_OTHER_COPY_SECONDS = 0.2
 
 _MAKE_NOTE = (
     "CREATE TABLE IF NOT EXISTS copy_note (only INTEGER PRIMARY KEY CHECK (only = 1), note TEXT) STRICT"
@@ -41,7 +42,9 @@ class _Rows:
         beyond = f" WHERE ({key}) > ({_marks(table.key)})" if after is not None else ""
         sql = f"SELECT {', '.join(table.names)} FROM {table.name}{beyond} ORDER BY {key}"
         with our_errors(self._path):
-            yield from self._connection.execute(sql, after or ())
+            rows = self._connection.execute(sql, after or ())
+            # Not `yield from` the cursor: ending early would close it, maybe after its connection.
+            yield from (row for row in rows)
 
     def close(self) -> None:
         """See `RowSource.close`."""
@@ -97,8 +100,8 @@ class SqliteTarget(_Rows):
         """
         _check_free(path)
         unfinished = path.with_name(f"{path.name}.copying")
-        prepare_database(unfinished, _BUSY_TIMEOUT_SECONDS)
-        connection = connect(unfinished, _BUSY_TIMEOUT_SECONDS)
+        prepare_database(unfinished, _OTHER_COPY_SECONDS)
+        connection = connect(unfinished, _OTHER_COPY_SECONDS)
         try:
             with our_errors(unfinished):
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -28,6 +28,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("importing", "store many nodes from a file of JSON lines"),
     "reembed": ("reembed", "give vectors of the present model to nodes that lack them"),
     "eval": ("evaluate", "measure the quality of recall on a labelled set"),
+    "backup": ("backup", "copy the database to a file, while everything runs"),
+    "restore": ("backup", "make a backup the database, while no server runs"),
     "key": ("keys", "create, list and revoke API keys"),
     "config": ("config", "print the effective settings"),
 }

@@ -1,0 +1,62 @@
+"""Databases by URL, as `hivemem db copy` names them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from hivemem.errors import InvalidInput
+from hivemem.storage.rows import RowSource, RowTarget
+from hivemem.storage.sqlite.rows import SqliteSource, SqliteTarget
+
+_FORMS = "sqlite:///PATH or postgresql://USER@HOST/DATABASE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseUrl:
+    """Where a database is."""
+
+    path: Path | None
+    """Of a SQLite file; None for a PostgreSQL database."""
+    url: str
+
+    @property
+    def shown(self) -> str:
+        """The URL without its password, for messages."""
+        if self.path is not None:
+            return f"sqlite://{self.path}"
+        return re.sub(r"(?<=[?&]password=)[^&]*", "***", re.sub(r"(//[^:@/]*):.*@", r"\1:***@", self.url))
+
+
+def database_url(text: str) -> DatabaseUrl:
+    """The database that `sqlite:///PATH`, `postgresql://...`, or the plain path of a file names.
+
+    `sqlite:///a/b` and `sqlite:////a/b` are the file `/a/b`; percent signs are decoded.
+
+    Raises:
+        InvalidInput: Another form. The message does not repeat the URL, since it may hold a password.
+    """
+    scheme, separator, rest = text.partition("://")
+    if not separator and text and ":" not in text.split("/")[0]:
+        return DatabaseUrl(path=Path(text).expanduser().absolute(), url=text)
+    if scheme in ("postgresql", "postgres") and rest:
+        return DatabaseUrl(path=None, url=text)
+    if scheme == "sqlite" and rest.startswith("/") and rest.strip("/"):
+        return DatabaseUrl(path=Path(unquote("/" + urlsplit(text).path.lstrip("/"))), url=text)
+    raise InvalidInput(f"a database URL of the form {scheme!r} is not known; write {_FORMS}.")
+
+
+def open_source(url: DatabaseUrl) -> RowSource:
+    """One state of the database, to be read."""
+    if url.path is not None:
+        return SqliteSource.open(url.path)
+    raise NotImplementedError
+
+
+def open_target(url: DatabaseUrl) -> RowTarget:
+    """The database, to be filled."""
+    if url.path is not None:
+        return SqliteTarget.open(url.path)
+    raise NotImplementedError

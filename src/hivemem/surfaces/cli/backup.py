@@ -1,0 +1,79 @@
+"""`hivemem backup` and `hivemem restore`: the SQLite file, copied whole and checked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options, alike for both commands."""
+    parser.add_argument("file", metavar="FILE", help="the backup")
+    parser.add_argument("--force", action="store_true", help="replace what is there already")
+    parser.add_argument(
+        "--progress", action="store_true", help="show a progress bar also when not on a terminal"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make a backup while everything runs, or put one in place while nothing does."""
+    return _restore(arguments) if arguments.verb == "restore" else _back_up(arguments)
+
+
+def _back_up(arguments: argparse.Namespace) -> int:
+    from hivemem.service.backup import back_up
+    from hivemem.surfaces.cli.local import loaded_settings
+    from hivemem.surfaces.cli.progress import progress_bar
+
+    settings = loaded_settings(arguments).settings
+    with progress_bar("backing up", "page", forced=arguments.progress) as report:
+        made = back_up(settings.database_path, _path(arguments), overwrite=arguments.force, report=report)
+    if arguments.json:
+        body = {
+            "file": str(made.file),
+            "size_bytes": made.size_bytes,
+            "schema_version": made.schema_version,
+            "rows": dict(made.rows),
+        }
+        print(json.dumps(body, ensure_ascii=False))
+    else:
+        print(
+            f"backed up {settings.database_path} to {made.file}: {made.rows.get('nodes', 0):,} nodes, "
+            f"{sum(made.rows.values()):,} rows, {made.size_bytes:,} bytes, checked"
+        )
+    return 0
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    from hivemem.server_lock import ServerLock
+    from hivemem.service.backup import restore
+    from hivemem.surfaces.cli.local import loaded_settings, make_data_dir
+    from hivemem.surfaces.cli.progress import progress_bar
+
+    settings = loaded_settings(arguments).settings
+    make_data_dir(settings.data_dir)
+    # A server that starts meanwhile is refused.
+    lock = ServerLock.acquire(settings.data_dir, "`hivemem restore`")
+    try:
+        with progress_bar("restoring", "page", forced=arguments.progress) as report:
+            done = restore(_path(arguments), settings.database_path, overwrite=arguments.force, report=report)
+    finally:
+        lock.release()
+    if arguments.json:
+        body = {
+            "database": str(done.database),
+            "schema_version": done.schema_version,
+            "rows": dict(done.rows),
+            "kept_aside": None if done.kept_aside is None else str(done.kept_aside),
+        }
+        print(json.dumps(body, ensure_ascii=False))
+    else:
+        print(f"restored {done.database} from {arguments.file}: {done.rows['nodes']:,} nodes, checked")
+        if done.kept_aside is not None:
+            print(f"the database that was there is now {done.kept_aside}")
+    return 0
+
+
+def _path(arguments: argparse.Namespace) -> Path:
+    return Path(arguments.file).expanduser().absolute()

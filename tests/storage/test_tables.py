@@ -1,0 +1,71 @@
+"""The list of tables against the real schemas: nothing is missing from a copy."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from hivemem.storage.sqlite.migrate import prepare_database
+from hivemem.storage.tables import LEFT_BEHIND, TABLES, Column, ColumnKind, Table
+
+SQLITE_TYPES = {"TEXT": ColumnKind.TEXT, "INTEGER": ColumnKind.INTEGER, "BLOB": ColumnKind.BYTES}
+
+
+def by_name(tables: list[Table]) -> list[Table]:
+    return sorted(tables, key=lambda table: table.name)
+
+
+def sqlite_tables(connection: sqlite3.Connection) -> list[Table]:
+    found: list[Table] = []
+    for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        key = sorted((position, column) for _, column, *_, position in columns if position)
+        found.append(
+            Table(
+                name=name,
+                key=tuple(column for _, column in key),
+                columns=tuple(
+                    Column(name=column, kind=SQLITE_TYPES[kind], nullable=not not_null)
+                    for _, column, kind, not_null, *_ in columns
+                ),
+            )
+        )
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    prepare_database(tmp_path / "memory.db", 1)
+    return tmp_path / "memory.db"
+
+
+def test_the_list_is_the_schema_of_sqlite(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        copied = [table for table in sqlite_tables(connection) if table.name not in LEFT_BEHIND]
+    assert by_name(list(TABLES)) == by_name(copied)
+
+
+def test_a_row_comes_after_those_that_it_names(path: Path) -> None:
+    names = [table.name for table in TABLES]
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        named = {
+            (name, parent)
+            for name in names
+            for _, _, parent, *_ in connection.execute(f"PRAGMA foreign_key_list({name})")
+        }
+    assert len(named) > 5
+    assert [pair for pair in named if names.index(pair[1]) >= names.index(pair[0])] == []
+
+
+@pytest.mark.parametrize("key", [(), ("missing",), ("vector",), ("maybe",)], ids=str)
+def test_a_table_that_cannot_be_read_in_order_is_refused(key: tuple[str, ...]) -> None:
+    columns = (
+        Column(name="id", kind=ColumnKind.TEXT),
+        Column(name="vector", kind=ColumnKind.BYTES),
+        Column(name="maybe", kind=ColumnKind.TEXT, nullable=True),
+    )
+    with pytest.raises(ValueError, match="some"):
+        Table(name="some", key=key, columns=columns)

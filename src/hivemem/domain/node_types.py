@@ -64,14 +64,14 @@ def resolve_node_type(requested: str | None, key: str) -> ResolvedType:
         >>> resolve_node_type("recipe", "soup").node_type
         'fact'
     """
-    named = _canonical(requested) if requested else None
+    named = canonical_type(requested) if requested else None
     if named is not None:
         changed = named != requested
         return ResolvedType(
             node_type=named,
             warning=f"node_type {requested!r} was stored as {named!r}" if changed else None,
         )
-    by_prefix = _canonical(key.split("_", 1)[0]) if "_" in key else None
+    by_prefix = canonical_type(key.split("_", 1)[0]) if "_" in key else None
     settled = by_prefix or "fact"
     if not requested:
         return ResolvedType(node_type=settled)
@@ -83,6 +83,7 @@ def resolve_node_type(requested: str | None, key: str) -> ResolvedType:
     )
 
 
-def _canonical(name: str) -> str | None:
+def canonical_type(name: str) -> str | None:
+    """The canonical type that `name` or an alias of it names; None when it names none."""
     folded = name.strip().lower()
     return folded if folded in CANONICAL_TYPES else _ALIASES.get(folded)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -28,9 +28,11 @@ from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.node_types import resolve_node_type
 from hivemem.domain.relationships import EdgeRequest, HyperedgeRequest, RelationshipRequest
 from hivemem.domain.text import JsonObject
-from hivemem.errors import Conflict
+from hivemem.errors import Conflict, InvalidInput, NotFound
 
 STORE_TOOL = "hm_store"
+UPDATE_TOOL = "hm_update"
+RELATE_TOOL = "hm_add_relationships"
 LABEL_FIELD = "semantic_relationship"
 """The member of a relationship's `data` that holds the label as readers see it."""
 
@@ -64,22 +66,28 @@ class NodeText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDraft:
-    """The node part of a store request, checked and normalised.
+    """The node part of a store or update request, checked and normalised.
 
-    None means that the field was not sent. An empty `search_text` takes the stored one away.
+    None means that a field was not sent; only an update may leave the description out. An empty
+    `search_text` takes the stored one away. With `must_exist`, a key that is new is refused. `tool` is
+    what the diary names.
     """
 
     key: str
-    description: str
+    description: str | None
     node_type: str | None = None
     data: JsonObject | None = None
     search_text: str | None = None
     assets: tuple[str, ...] | None = None
     if_exists: IfExists = IfExists.UPDATE
+    must_exist: bool = False
+    tool: str = STORE_TOOL
 
     @property
-    def text(self) -> NodeText:
-        """The text of a new node that is stored from this draft."""
+    def text(self) -> NodeText | None:
+        """The text of a new node that is stored from this draft; None without a description."""
+        if self.description is None:
+            return None
         return NodeText(description=self.description, search_text=self.search_text or None)
 
     def missing_text(self, stored: Node | None) -> NodeText | None:
@@ -92,7 +100,8 @@ class NodeDraft:
         if self.if_exists is not IfExists.UPDATE:
             return None
         search_text = stored.search_text if self.search_text is None else self.search_text or None
-        text = NodeText(description=self.description, search_text=search_text)
+        description = stored.description if self.description is None else self.description
+        text = NodeText(description=description, search_text=search_text)
         waiting = stored.enrichment_status is EnrichmentStatus.PENDING
         return text if waiting or text != NodeText.of(stored) else None
 
@@ -141,6 +150,16 @@ class PlannedStore:
     warnings: tuple[str, ...]
 
 
+@dataclass(slots=True, kw_only=True)
+class PlannedRelationships:
+    """What a list of relationships comes to, once its batch is applied."""
+
+    created: list[RelationshipOutcome] = field(default_factory=list[RelationshipOutcome])
+    replayed: list[RelationshipOutcome] = field(default_factory=list[RelationshipOutcome])
+    errors: list[RelationshipRefusal] = field(default_factory=list[RelationshipRefusal])
+    warnings: list[str] = field(default_factory=list[str])
+
+
 class WritePlanner:
     """Plans store requests one after the other on one snapshot; each sees the ones before it.
 
@@ -178,35 +197,65 @@ class WritePlanner:
 
         Raises:
             Conflict: The node exists and the draft says `error`; nothing is planned then.
+            NotFound: The draft says `must_exist`, and there is no such node.
+            InvalidInput: A node that nobody has described needs a description.
             ValueError: The key was already described in this plan. One batch holds one version of a
                 node, so the second goes into the next batch.
         """
         node, status, warnings = self._put_node(draft, vectors)
         if USER_PROFILE_KEY not in self._nodes:
             self._put_placeholder(USER_PROFILE_KEY)
-        created: list[RelationshipOutcome] = []
-        replayed: list[RelationshipOutcome] = []
-        errors: list[RelationshipRefusal] = []
-        placeholders: list[str] = []
-        for numbered in relationships:
-            match numbered.request:
-                case EdgeRequest() as request:
-                    self._put_edge(numbered.index, request, created, replayed, warnings, placeholders)
-                case HyperedgeRequest() as request:
-                    self._put_hyperedge(numbered.index, request, created, replayed, errors, placeholders)
-                case _:
-                    assert_never(numbered.request)
-        if placeholders:
-            warnings.append(_placeholder_warning(placeholders))
-        self._timeline.append(self._diary_line(draft, status, len(created)))
+        related = self._relate(relationships, make_ends=True)
+        warnings += related.warnings
+        self._timeline.append(self._diary_line(draft, node, status, len(related.created)))
         return PlannedStore(
             status=status,
             node=node,
-            created=tuple(created),
-            replayed=tuple(replayed),
-            errors=tuple(errors),
+            created=tuple(related.created),
+            replayed=tuple(related.replayed),
+            errors=tuple(related.errors),
             warnings=tuple(warnings),
         )
+
+    def relate(self, relationships: Sequence[NumberedRelationship]) -> PlannedRelationships:
+        """Plan relationships between nodes that exist; one that names another is refused."""
+        related = self._relate(relationships, make_ends=False)
+        if related.created:
+            first = related.created[0]
+            more = len(related.created) - 1
+            summary = f"Related {first.keys[0]}: {_shortened(first.relationship)}"
+            summary += f" (+{more} more)" if more else ""
+            self._timeline.append(
+                TimelineEntry(
+                    at=self._at, summary=summary, source="agent", tool=RELATE_TOOL, node_key=first.keys[0]
+                )
+            )
+        return related
+
+    def _relate(
+        self, relationships: Sequence[NumberedRelationship], *, make_ends: bool
+    ) -> PlannedRelationships:
+        related = PlannedRelationships()
+        placeholders: list[str] = []
+        for numbered in relationships:
+            request = numbered.request
+            missing = [key for key in request.keys if key not in self._nodes]
+            if missing and not make_ends:
+                related.errors.append(_missing_end(numbered.index, missing[0]))
+                continue
+            match request:
+                case EdgeRequest():
+                    self._put_edge(numbered.index, request, related)
+                case HyperedgeRequest():
+                    self._put_hyperedge(numbered.index, request, related)
+                case _:
+                    assert_never(request)
+            for key in missing:
+                self._put_placeholder(key)
+            placeholders += missing
+        if placeholders:
+            related.warnings.append(_placeholder_warning(placeholders))
+        return related
 
     def batch(self, calls: Sequence[SessionCall] = ()) -> WriteBatch:
         """Everything planned so far, to be applied at once; `calls` are the conversations' part in it."""
@@ -223,6 +272,8 @@ class WritePlanner:
         self, draft: NodeDraft, vectors: Mapping[NodeText, NodeVectors]
     ) -> tuple[Node, str, list[str]]:
         present = self._nodes.get(draft.key)
+        if present is None and draft.must_exist:
+            raise NotFound(f"node {draft.key!r} does not exist; hm_store creates it.")
         if present is not None and not present.placeholder:
             if draft.if_exists is IfExists.ERROR:
                 raise Conflict(
@@ -248,6 +299,10 @@ class WritePlanner:
 
     def _described(self, draft: NodeDraft, settled: EnrichmentStatus) -> tuple[Node, list[str]]:
         """A new node, or a placeholder that gets its description: that is when it comes into being."""
+        if draft.description is None:
+            raise InvalidInput(
+                f"node {draft.key!r} is a placeholder that nobody has described yet; send a description."
+            )
         resolved = resolve_node_type(draft.node_type, draft.key)
         node = Node(
             key=draft.key,
@@ -272,7 +327,7 @@ class WritePlanner:
         node = replace(
             present,
             node_type=node_type,
-            description=draft.description,
+            description=present.description if draft.description is None else draft.description,
             data=present.data if draft.data is None else draft.data,
             search_text=present.search_text if draft.search_text is None else draft.search_text or None,
             assets=present.assets if draft.assets is None else draft.assets,
@@ -296,32 +351,17 @@ class WritePlanner:
         stored = self._stored.get(key)
         return 0 if stored is None else stored.write_version
 
-    def _put_missing_ends(self, keys: Sequence[str], placeholders: list[str]) -> None:
-        for key in keys:
-            if key not in self._nodes:
-                self._put_placeholder(key)
-                placeholders.append(key)
-
-    def _put_edge(
-        self,
-        index: int,
-        request: EdgeRequest,
-        created: list[RelationshipOutcome],
-        replayed: list[RelationshipOutcome],
-        warnings: list[str],
-        placeholders: list[str],
-    ) -> None:
+    def _put_edge(self, index: int, request: EdgeRequest, related: PlannedRelationships) -> None:
         identity = (request.from_key, request.to_key, request.relationship)
         present = self._edges.get(identity)
         if present is not None:
             if request.description is not None and request.description != (present.description or ""):
-                warnings.append(
+                related.warnings.append(
                     f"/relationships/{index} exists as {present.edge_id!r} with another description, "
                     "which was kept; change it with an update of that edge"
                 )
-            replayed.append(_edge_outcome(index, present))
+            related.replayed.append(_edge_outcome(index, present))
             return
-        self._put_missing_ends(request.keys, placeholders)
         edge = Edge(
             edge_id=self._new_id("edge"),
             from_key=request.from_key,
@@ -334,24 +374,16 @@ class WritePlanner:
         )
         self._edges[identity] = edge
         self._edge_writes.append(EdgeWrite(edge=edge, expected=0))
-        created.append(_edge_outcome(index, edge))
+        related.created.append(_edge_outcome(index, edge))
 
-    def _put_hyperedge(
-        self,
-        index: int,
-        request: HyperedgeRequest,
-        created: list[RelationshipOutcome],
-        replayed: list[RelationshipOutcome],
-        errors: list[RelationshipRefusal],
-        placeholders: list[str],
-    ) -> None:
+    def _put_hyperedge(self, index: int, request: HyperedgeRequest, related: PlannedRelationships) -> None:
         identity = (request.relationship, frozenset(request.keys))
         present = self._hyperedges.get(identity)
         if present is not None:
             if (request.description or "") == (present.description or ""):
-                replayed.append(_hyperedge_outcome(index, present))
+                related.replayed.append(_hyperedge_outcome(index, present))
                 return
-            errors.append(
+            related.errors.append(
                 RelationshipRefusal(
                     index=index,
                     code="hyperedge_conflict",
@@ -361,7 +393,6 @@ class WritePlanner:
                 )
             )
             return
-        self._put_missing_ends(request.keys, placeholders)
         hyperedge = Hyperedge(
             hyperedge_id=self._new_id("hyper"),
             relationship=request.relationship,
@@ -375,17 +406,17 @@ class WritePlanner:
         )
         self._hyperedges[identity] = hyperedge
         self._hyperedge_writes.append(HyperedgeWrite(hyperedge=hyperedge, expected=0))
-        created.append(_hyperedge_outcome(index, hyperedge))
+        related.created.append(_hyperedge_outcome(index, hyperedge))
 
-    def _diary_line(self, draft: NodeDraft, status: str, relationships: int) -> TimelineEntry:
+    def _diary_line(self, draft: NodeDraft, node: Node, status: str, relationships: int) -> TimelineEntry:
         """One readable line. It names no other node, so that forgetting one leaves no trace of it."""
         summary = f"{status.capitalize()} {draft.key}"
         if status != "kept":
-            summary += f": {_shortened(draft.description)}"
+            summary += f": {_shortened(node.description)}"
         if relationships:
             summary += f" (+{relationships} relationship{'s' if relationships > 1 else ''})"
         return TimelineEntry(
-            at=self._at, summary=summary, source="agent", tool=STORE_TOOL, node_key=draft.key
+            at=self._at, summary=summary, source="agent", tool=draft.tool, node_key=draft.key
         )
 
 
@@ -452,6 +483,14 @@ def _hyperedge_outcome(index: int, hyperedge: Hyperedge) -> RelationshipOutcome:
         relationship=hyperedge.relationship,
         keys=hyperedge.keys,
         write_version=hyperedge.write_version,
+    )
+
+
+def _missing_end(index: int, key: str) -> RelationshipRefusal:
+    return RelationshipRefusal(
+        index=index,
+        code="not_found",
+        detail=f"/relationships/{index} names {key!r}, which does not exist; hm_store creates it.",
     )
 
 

@@ -30,13 +30,19 @@ from hivemem.domain.writing import (
     WritePlanner,
     identities,
 )
-from hivemem.errors import Conflict, HivememError, StaleWrite, Unavailable
+from hivemem.errors import HivememError, StaleWrite, Unavailable
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import GraphStore
 from hivemem.service.limits import Limits
 from hivemem.service.passages import CutText, PassageEmbedding
-from hivemem.service.store_request import CheckedStore, StoreRequest, check_store
+from hivemem.service.store_request import (
+    CheckedStore,
+    StoreRequest,
+    UpdateRequest,
+    check_store,
+    check_update,
+)
 
 __all__ = [
     "IfExists",
@@ -45,6 +51,7 @@ __all__ = [
     "Remember",
     "StoreRequest",
     "StoreResult",
+    "UpdateRequest",
 ]
 
 _MAX_ATTEMPTS = 20
@@ -119,8 +126,22 @@ class Remember:
             Unavailable: The store is busy or down; nothing was written.
         """
         principal.require_write()
-        work = check_store(request, self._limits)
-        graph_id = principal.graph_id
+        return await self._store_one(principal.graph_id, check_store(request, self._limits))
+
+    async def update(self, principal: Principal, request: UpdateRequest) -> StoreResult:
+        """Change the given fields of one node, and leave the others as they are.
+
+        Raises:
+            Forbidden: The credential is read-only.
+            NotFound: There is no such node.
+            InvalidInput: No field to change, or one that breaks a rule.
+            LimitExceeded: A field is larger than a limit.
+            Unavailable: The store is busy or down; nothing was written.
+        """
+        principal.require_write()
+        return await self._store_one(principal.graph_id, check_update(request, self._limits))
+
+    async def _store_one(self, graph_id: GraphId, work: CheckedStore) -> StoreResult:
         embedded, early = await self._read_and_embed(graph_id, work)
         [outcome] = await self._write(graph_id, [work], embedded, patient=False, early=early)
         if isinstance(outcome, HivememError):
@@ -243,7 +264,7 @@ class Remember:
         reading = asyncio.ensure_future(self._store.snapshot(graph_id, *_named([work])))
         # The store's thread reads while this one cuts: a new text, the usual case, needs it in any case.
         await asyncio.sleep(0)
-        cut = self._embedding.cut_ahead(work.draft.text)
+        cut = None if work.draft.text is None else self._embedding.cut_ahead(work.draft.text)
         snapshot = await reading
         missing = _missing([work], snapshot.nodes, embedded)
         await self._embed(
@@ -388,7 +409,7 @@ def _missing(
 def _plan(planner: WritePlanner, work: CheckedStore, embedded: _Embedded) -> PlannedStore | HivememError:
     try:
         return planner.store(work.draft, work.relationships, embedded.vectors)
-    except Conflict as error:
+    except HivememError as error:
         return error
 
 
@@ -398,7 +419,7 @@ def _calls(
     """What each conversation touches with the works that are stored."""
     sessions: dict[str, list[str]] = {}
     for work, plan in zip(works, planned, strict=True):
-        if isinstance(plan, PlannedStore):
+        if isinstance(plan, PlannedStore) and work.session_id is not None:
             sessions.setdefault(work.session_id, []).append(work.draft.key)
     return [SessionCall(session_id=session_id, keys=tuple(keys)) for session_id, keys in sessions.items()]
 

@@ -1,4 +1,4 @@
-"""What a caller may ask `Remember` to store, and the check that turns it into a plan's input."""
+"""What a caller may ask `Remember` to store or change, and the check that makes a plan's input of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from hivemem.domain.edge import MIN_PARTICIPANTS
 from hivemem.domain.keys import convention_warning, normalise_key
 from hivemem.domain.relationships import EdgeRequest, parse_relationship
 from hivemem.domain.text import JsonObject, storable_json, storable_text
-from hivemem.domain.writing import IfExists, NodeDraft, NumberedRelationship, RelationshipRefusal
+from hivemem.domain.writing import (
+    UPDATE_TOOL,
+    IfExists,
+    NodeDraft,
+    NumberedRelationship,
+    RelationshipRefusal,
+)
 from hivemem.errors import HivememError, InvalidInput, LimitExceeded
 from hivemem.service.limits import DEFAULT_SESSION, Limits, checked_session_id
 
@@ -38,13 +44,25 @@ class StoreRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRequest:
+    """What to change of a node; None means that a field stays. Otherwise as in `StoreRequest`."""
+
+    key: str
+    description: str | None = None
+    node_type: str | None = None
+    data: JsonObject | None = None
+    assets: Sequence[str] | None = None
+    search_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedStore:
-    """A store request that has passed every rule that needs no look at the graph."""
+    """A request that has passed every rule that needs no look at the graph. An update has no session."""
 
     draft: NodeDraft
     relationships: tuple[NumberedRelationship, ...]
     refusals: tuple[RelationshipRefusal, ...]
-    session_id: str
+    session_id: str | None
     warnings: tuple[str, ...]
 
 
@@ -80,6 +98,32 @@ def check_store(request: StoreRequest, limits: Limits) -> CheckedStore:
         session_id=session_id,
         warnings=tuple(warnings),
     )
+
+
+def check_update(request: UpdateRequest, limits: Limits) -> CheckedStore:
+    """Normalise `request`.
+
+    Raises:
+        InvalidInput: No field to change, or one that breaks a rule.
+        LimitExceeded: A text, the data or the list of assets is larger than `limits` allow.
+    """
+    sent = (request.description, request.node_type, request.data, request.assets, request.search_text)
+    if all(field is None for field in sent):
+        raise InvalidInput(
+            "/description is missing, and so is every other field that could change; send at least one of "
+            "description, node_type, data, assets and search_text."
+        )
+    draft = NodeDraft(
+        key=normalise_key(request.key),
+        description=None if request.description is None else _description(request.description, limits),
+        node_type=_node_type(request.node_type),
+        data=None if request.data is None else checked_data(request.data, "/data", limits),
+        search_text=_search_text(request.search_text, limits),
+        assets=None if request.assets is None else _assets(request.assets, limits),
+        must_exist=True,
+        tool=UPDATE_TOOL,
+    )
+    return CheckedStore(draft=draft, relationships=(), refusals=(), session_id=None, warnings=())
 
 
 def check_relationships(

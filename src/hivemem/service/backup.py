@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +55,11 @@ def back_up(database: Path, file: Path, *, overwrite: bool, report: Report) -> B
         Corruption: The database is damaged.
         Unavailable: The disk is full, or a file is out of reach.
     """
+    with _disk(file):
+        return _back_up(database, file, overwrite=overwrite, report=report)
+
+
+def _back_up(database: Path, file: Path, *, overwrite: bool, report: Report) -> Backup:
     if not database.is_file():
         raise NotFound(f"there is no database {database}; check --data-dir.")
     if not file.parent.is_dir():
@@ -96,6 +102,11 @@ def restore(file: Path, database: Path, *, overwrite: bool, report: Report) -> R
         Corruption: The backup is damaged, another program's, or of a newer schema.
         Unavailable: The disk is full, or a file is out of reach.
     """
+    with _disk(file):
+        return _restore(file, database, overwrite=overwrite, report=report)
+
+
+def _restore(file: Path, database: Path, *, overwrite: bool, report: Report) -> Restored:
     if not file.is_file():
         raise NotFound(f"there is no backup {file}; check the path.")
     present = files_of(database)
@@ -134,9 +145,23 @@ def _make_room(database: Path) -> Path | None:
     if not files_of(database):
         return None
     mark = f"before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    if not database.is_file():
+        # Opening would make a new file, and throw away what is left of the old one.
+        return move_aside(database, mark)
     try:
         with sole_use(database):
             return move_aside(database, mark)
     except Corruption:
         # What cannot be opened cannot be merged with its log either; its files stay together.
         return move_aside(database, mark)
+
+
+@contextlib.contextmanager
+def _disk(path: Path) -> Generator[None, None, None]:
+    try:
+        yield
+    except OSError as error:
+        name = error.filename or path
+        raise Unavailable(
+            f"{name} cannot be used: {error.strerror}; check path, rights and space."
+        ) from error

@@ -188,7 +188,7 @@ async def test_damaged_pages_are_corruption_that_names_the_file(path: Path) -> N
     await store.apply(GRAPH, batch(*(node(f"n_{i}", "x" * 3000) for i in range(100))))
     await store.close()
     content = bytearray(path.read_bytes())
-    for offset in range(30 * 4096, len(content), 4096):
+    for offset in range(60 * 4096, len(content), 4096):
         content[offset : offset + 200] = b"\x5a" * 200
     path.write_bytes(content)
     store = await SqliteStore.open(path)

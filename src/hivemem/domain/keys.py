@@ -33,6 +33,8 @@ def normalise_key(value: str, field: str = "/key") -> str:
         raise InvalidInput(f"{field} is blank; give the node a key such as 'decision_jwt_auth'.")
     if len(key) > MAX_KEY_CHARACTERS:
         raise InvalidInput(f"{field} has {len(key)} characters; a key has at most {MAX_KEY_CHARACTERS}.")
+    if key.isascii() and key.isprintable():
+        return key
     for position, character in enumerate(key):
         category = unicodedata.category(character)
         # Joiners are part of the spelling in Persian or Hindi and in emoji, never in Latin words.

@@ -30,6 +30,9 @@ BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 # text is cut to it before it is tokenised, so that a megabyte costs what a window costs.
 _CHARACTERS_A_TOKEN = 16
 
+# Short texts are cut and then embedded whole: so many of them are tokenised once for both.
+_KEPT_ENCODINGS = 256
+
 
 class OnnxEmbedder:
     """Vectors from a BERT-like ONNX model. See `hivemem.ports.models.Embedder` for the contract.
@@ -68,6 +71,7 @@ class OnnxEmbedder:
             )
         self._prefix = self._tokenizer.encode(query_prefix, add_special_tokens=False)
         self._dimension = len(self._vectors([self._prefix])[0])
+        self._kept: dict[str, Encoding] = {}
 
     @property
     def model_id(self) -> str:
@@ -86,7 +90,10 @@ class OnnxEmbedder:
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors; of a text longer than the window, its first tokens are seen."""
         longest = self._window * _CHARACTERS_A_TOKEN
-        encodings = self._tokenizer.encode_batch([t[:longest] for t in texts], add_special_tokens=False)
+        kept = [self._kept.pop(text, None) for text in texts]
+        left = [text[:longest] for text, encoding in zip(texts, kept, strict=True) if encoding is None]
+        new = iter(self._tokenizer.encode_batch(left, add_special_tokens=False) if left else ())
+        encodings = [next(new) if encoding is None else encoding for encoding in kept]
         for encoding in encodings:
             encoding.truncate(self._window)
         return np.array(self._vectors(encodings), np.float32).reshape(len(texts), self._dimension)
@@ -100,6 +107,10 @@ class OnnxEmbedder:
 
     def _token_starts(self, texts: Sequence[str]) -> list[list[int]]:
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        if len(texts) == 1:
+            if len(self._kept) >= _KEPT_ENCODINGS:
+                self._kept.clear()
+            self._kept[texts[0]] = encodings[0]
         return [[start for start, _ in encoding.offsets] for encoding in encodings]
 
     def _vectors(self, encodings: Sequence[Encoding]) -> list[NDArray[np.float32]]:

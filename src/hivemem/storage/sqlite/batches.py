@@ -20,12 +20,14 @@ def apply(connection: sqlite3.Connection, graph_id: GraphId, batch: WriteBatch) 
         revision = history.advance(connection, graph_id)
         change = Change(graph_id=graph_id, revision=revision, at=batch.at)
         nodes.put_nodes(connection, change, batch.nodes)
-        edge_ids = [write.edge.edge_id for write in batch.edges]
-        taken = hyperedges.hyperedges(connection, graph_id, edge_ids)
-        edges.put_edges(connection, change, batch.edges, taken)
-        hyperedge_ids = [write.hyperedge.hyperedge_id for write in batch.hyperedges]
-        taken = edges.edges(connection, graph_id, hyperedge_ids)
-        hyperedges.put_hyperedges(connection, change, batch.hyperedges, taken)
+        if batch.edges:
+            edge_ids = [write.edge.edge_id for write in batch.edges]
+            taken = hyperedges.hyperedges(connection, graph_id, edge_ids)
+            edges.put_edges(connection, change, batch.edges, taken)
+        if batch.hyperedges:
+            hyperedge_ids = [write.hyperedge.hyperedge_id for write in batch.hyperedges]
+            taken = edges.edges(connection, graph_id, hyperedge_ids)
+            hyperedges.put_hyperedges(connection, change, batch.hyperedges, taken)
         for deletion in batch.deletions:
             _delete(connection, change, deletion)
     else:

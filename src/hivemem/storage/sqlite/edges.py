@@ -58,6 +58,8 @@ def edges_by_identity(
 ) -> dict[EdgeIdentity, Edge]:
     """The edges that exist among `identities`."""
     wanted = set(identities)
+    if not wanted:
+        return {}
     arguments = {"graph_id": graph_id, "identities": json.dumps([*wanted])}
     found = [edge_from_row(row) for row in connection.execute(_SQL["edges_by_identity"], arguments)]
     return {edge.identity: edge for edge in found if edge.identity in wanted}
@@ -92,8 +94,6 @@ def put_edges(
     Raises:
         StaleWrite: An edge is not at its expected version, exists under another id, or lacks an end.
     """
-    if not writes:
-        return
     graph_id = change.graph_id
     stored = edges(connection, graph_id, [write.edge.edge_id for write in writes])
     holders = {

@@ -51,6 +51,8 @@ def hyperedges_by_identity(
 ) -> dict[HyperedgeIdentity, Hyperedge]:
     """The hyperedges that exist among `identities`; of several equal ones the oldest."""
     digests = {_digest(identity) for identity in identities}
+    if not digests:
+        return {}
     arguments = {"graph_id": graph_id, "identities": json.dumps([*digests])}
     ids = [id for (id,) in connection.execute(_SQL["ids_by_identity"], arguments)]
     found: dict[HyperedgeIdentity, Hyperedge] = {}
@@ -87,8 +89,6 @@ def put_hyperedges(
         StaleWrite: A hyperedge is not at its expected version, exists under another id, or lacks a
             participant.
     """
-    if not writes:
-        return
     graph_id = change.graph_id
     stored = hyperedges(connection, graph_id, [write.hyperedge.hyperedge_id for write in writes])
     holders = _holders(connection, graph_id, {write.hyperedge.identity for write in writes})

@@ -14,8 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -29,10 +28,33 @@ _GROUP_SECONDS = 0.05
 """After this time a group takes no further writes, so that other processes get their turn."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Job:
+    """A write, and the loop in which its caller waits: cheaper than a future of `concurrent.futures`."""
+
     work: Callable[[sqlite3.Connection], Any]
-    future: Future[Any] = field(default_factory=Future[Any])
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the caller was cancelled."""
+        return self.future.cancelled()
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        """Tell the caller, in the caller's thread."""
+        # A loop that is closed has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(_settle, self.future, result, error)
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,12 +92,17 @@ class Writer:
             Unavailable: Closed, or the file stayed locked for the busy timeout, or is out of reach.
             Corruption: The file is damaged.
         """
-        job = _Job(work=lambda connection: write(connection, *args, **kwargs))
+        loop = asyncio.get_running_loop()
+        job = _Job(
+            work=lambda connection: write(connection, *args, **kwargs),
+            loop=loop,
+            future=loop.create_future(),
+        )
         with self._lock:
             if self._closed:
                 raise Unavailable("the store is closed; open it again.")
             self._jobs.put(job)
-        return await asyncio.wrap_future(job.future)
+        return await job.future
 
     async def close(self) -> None:
         """Finish the writes that wait, and close the connection."""
@@ -97,7 +124,7 @@ class Writer:
             with our_errors(self._path):
                 self._begin()
                 for job in self._group(first):
-                    if job.future.set_running_or_notify_cancel():
+                    if not job.withdrawn:
                         started.append(job)
                         outcomes.append(self._attempt(job))
                 self._connection.execute("COMMIT")
@@ -108,17 +135,13 @@ class Writer:
             if not started:
                 # The lock was not to be had. Those behind have waited too; each of them would only
                 # wait its timeout again.
-                waiting = (first, *iter(self._next_job, None))
-                started = [job for job in waiting if job.future.set_running_or_notify_cancel()]
+                started = [first, *iter(self._next_job, None)]
             for job in started:
-                job.future.set_exception(error)
+                job.settle(None, error)
             return
         # Also a refusal is told only now: it may rest on a write of the same group.
         for job, outcome in zip(started, outcomes, strict=True):
-            if outcome.refusal is None:
-                job.future.set_result(outcome.result)
-            else:
-                job.future.set_exception(outcome.refusal)
+            job.settle(outcome.result, outcome.refusal)
 
     def _group(self, first: _Job) -> Iterator[_Job]:
         """`first` and those that wait behind it, as long as the group is open."""

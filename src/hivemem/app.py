@@ -26,10 +26,16 @@ from hivemem.ports.store import Store
 from hivemem.projection.hot_graphs import HotGraphs
 from hivemem.retrieval.ranking import Calibration
 from hivemem.service.access import Access
+from hivemem.service.change import Change
+from hivemem.service.find_related import FindRelated
+from hivemem.service.history import History
 from hivemem.service.nodes import Nodes
+from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
 from hivemem.service.recall import Recall, RerankLimits
 from hivemem.service.reembed import Reembed
+from hivemem.service.relate import Relate
+from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
 from hivemem.service.session_touches import SessionTouches
 from hivemem.settings import Settings
@@ -70,6 +76,12 @@ class OpenServices:
     recall: Recall
     overview: Overview
     nodes: Nodes
+    find_related: FindRelated
+    relationships: RelationshipLists
+    orphans: Orphans
+    history: History
+    change: Change
+    relate: Relate
     access: Access
     touches: SessionTouches
     background: Background
@@ -219,6 +231,12 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
         ),
         overview=Overview(store=store, hot=hot),
         nodes=Nodes(store=store, limits=limits),
+        find_related=FindRelated(store=store, hot=hot, executor=executor, limits=limits, touches=touches),
+        relationships=RelationshipLists(store=store),
+        orphans=Orphans(store=store, hot=hot),
+        history=History(store=store, executor=executor, clock=clock),
+        change=Change(store=store, clock=clock, limits=limits),
+        relate=Relate(store=store, clock=clock, limits=limits),
         access=Access(store=store, clock=clock),
         touches=touches,
         background=work,

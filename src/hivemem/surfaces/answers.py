@@ -99,6 +99,18 @@ class HyperedgeEntry(Answer):
     write_version: int
 
 
+class HistoryEntry(Answer):
+    """A state of a node."""
+
+    revision: int
+    recorded_at: str
+    removed: bool
+    write_version: int | None = None
+    node_type: str | None = None
+    description: str | None = None
+    enrichment_status: str | None = None
+
+
 class ErrorAnswer(BaseModel):
     """Answer of everything that failed; further facts may be added."""
 

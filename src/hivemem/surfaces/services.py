@@ -7,9 +7,15 @@ from typing import Protocol
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import Store
 from hivemem.service.access import Access
+from hivemem.service.change import Change
+from hivemem.service.find_related import FindRelated
+from hivemem.service.history import History
 from hivemem.service.nodes import Nodes
+from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
 from hivemem.service.recall import Recall
+from hivemem.service.relate import Relate
+from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
 from hivemem.settings import Settings
 
@@ -31,6 +37,18 @@ class Services(Protocol):
     def overview(self) -> Overview: ...  # noqa: D102
     @property
     def nodes(self) -> Nodes: ...  # noqa: D102
+    @property
+    def change(self) -> Change: ...  # noqa: D102
+    @property
+    def find_related(self) -> FindRelated: ...  # noqa: D102
+    @property
+    def history(self) -> History: ...  # noqa: D102
+    @property
+    def orphans(self) -> Orphans: ...  # noqa: D102
+    @property
+    def relate(self) -> Relate: ...  # noqa: D102
+    @property
+    def relationships(self) -> RelationshipLists: ...  # noqa: D102
     @property
     def access(self) -> Access: ...  # noqa: D102
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hivemem.surfaces.operations.find_related import FIND_RELATED
+from hivemem.surfaces.operations.forget import FORGET
+from hivemem.surfaces.operations.history import HISTORY, RESTORE
 from hivemem.surfaces.operations.nodes import NODES
 from hivemem.surfaces.operations.operation import REST_PREFIX, Access, AnyOperation, Operation, RestRoute
+from hivemem.surfaces.operations.orphans import ORPHANS
 from hivemem.surfaces.operations.overview import OVERVIEW
 from hivemem.surfaces.operations.recall import RECALL
+from hivemem.surfaces.operations.relationships import ADD_RELATIONSHIPS, RELATIONSHIPS
 from hivemem.surfaces.operations.store import STORE
+from hivemem.surfaces.operations.update import UPDATE
 
 __all__ = [
     "BY_NAME",
@@ -21,7 +27,22 @@ __all__ = [
     "RestRoute",
 ]
 
-OPERATIONS: tuple[AnyOperation, ...] = (OVERVIEW, RECALL, NODES, STORE)
+OPERATIONS: tuple[AnyOperation, ...] = (
+    # Reading.
+    OVERVIEW,
+    RECALL,
+    NODES,
+    FIND_RELATED,
+    RELATIONSHIPS,
+    ORPHANS,
+    HISTORY,
+    # Writing.
+    STORE,
+    UPDATE,
+    FORGET,
+    ADD_RELATIONSHIPS,
+    RESTORE,
+)
 
 BY_NAME: Mapping[str, AnyOperation] = {operation.name: operation for operation in OPERATIONS}
 

@@ -7,20 +7,19 @@ from typing import Any, Literal
 from pydantic import Field
 
 from hivemem.domain.access import Principal
-from hivemem.domain.graph import Relationships, Version
-from hivemem.domain.node import Node
+from hivemem.domain.graph import Relationships
 from hivemem.domain.text import JsonObject
 from hivemem.service.nodes import NodeDetail, NodesRequest, NodesResult
-from hivemem.surfaces.answers import Answer, BinaryEdge, HyperedgeEntry, NodeRecord
+from hivemem.surfaces.answers import Answer, BinaryEdge, HistoryEntry, HyperedgeEntry, NodeRecord
 from hivemem.surfaces.inputs import Input
+from hivemem.surfaces.operations.history import history_entry
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute, require_own_memory
-from hivemem.surfaces.presentation import edge_entry, hyperedge_entry, node_record, timestamp, with_warnings
+from hivemem.surfaces.presentation import edge_entry, hyperedge_entry, node_record, with_warnings
 from hivemem.surfaces.services import Services
-from hivemem.surfaces.shortening import Item, fit_items, fit_node_entry, shorten_text, take_fitting
+from hivemem.surfaces.shortening import Item, fit_items, fit_node_entry, take_fitting
 from hivemem.surfaces.wire_json import json_size
 
 _MIN_NODE_BYTES = 700
-_HISTORY_DESCRIPTION_BYTES = 400
 
 
 class NodesInput(Input):
@@ -40,18 +39,6 @@ class NodesInput(Input):
     organization_id: str | None = Field(
         None, description="Read this organization's graph instead; 'none' for your own."
     )
-
-
-class HistoryEntry(Answer):
-    """An earlier state of a node, newest first."""
-
-    revision: int
-    recorded_at: str
-    removed: bool
-    write_version: int | None = None
-    node_type: str | None = None
-    description: str | None = None
-    enrichment_status: str | None = None
 
 
 class NodeEntry(Answer):
@@ -135,7 +122,7 @@ def _node_entry(detail: NodeDetail, request: NodesRequest, include_duplicates: b
         # Keys are unique in a graph, so there is never a second node under one key.
         entry["duplicates"] = []
     if request.include_enrichment_history:
-        entry["enrichment_history"] = [_history(version) for version in detail.history]
+        entry["enrichment_history"] = [history_entry(version) for version in detail.history]
     return entry
 
 
@@ -147,24 +134,6 @@ def _relationships(key: str, related: Relationships, request: NodesRequest) -> I
         "edge_total": related.edge_total,
         "hyperedge_total": related.hyperedge_total,
     }
-
-
-def _history(version: Version) -> Item:
-    entry: Item = {
-        "revision": version.revision,
-        "recorded_at": timestamp(version.recorded_at),
-        "removed": version.state is None,
-    }
-    if isinstance(version.state, Node):
-        entry.update(
-            write_version=version.state.write_version,
-            node_type=version.state.node_type,
-            description=shorten_text(
-                version.state.description, _HISTORY_DESCRIPTION_BYTES, "an earlier version"
-            ),
-            enrichment_status=version.state.enrichment_status.value,
-        )
-    return entry
 
 
 def _fit_lists(entry: Item, budget: int) -> Item:

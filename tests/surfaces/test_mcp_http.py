@@ -10,7 +10,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from hivemem.surfaces.operations import BY_NAME
+from hivemem.surfaces.operations import TOOLS
 from tests.surfaces.serving import Served, Server, bearer
 
 LEGACY_ACCEPT = {"Accept": "application/json, text/event-stream"}
@@ -81,7 +81,7 @@ async def test_initialize_ping_and_notifications(api: Served) -> None:
 
 async def test_tools_are_the_operations_with_slim_schemas(api: Served) -> None:
     tools = {tool["name"]: tool for tool in (await raw(api, request("tools/list"))).json()["result"]["tools"]}
-    assert set(tools) == set(BY_NAME)
+    assert set(tools) == set(TOOLS)
     recall = tools["hm_recall"]
     assert set(recall["inputSchema"]["properties"]) == {
         "query",
@@ -134,7 +134,7 @@ async def test_failures_of_tools_are_results_with_the_envelope(api: Served) -> N
 
 async def test_a_read_only_key_lists_and_reads_but_does_not_write(api: Served) -> None:
     key = bearer(api.read_only_key)
-    assert len((await raw(api, request("tools/list"), **key)).json()["result"]["tools"]) == len(BY_NAME)
+    assert len((await raw(api, request("tools/list"), **key)).json()["result"]["tools"]) == len(TOOLS)
     assert (await raw(api, call("hm_get_overview", {}), **key)).json()["result"]["isError"] is False
     refused = await raw(api, call("hm_store", {"key": "k", "description": "x"}), **key)
     assert refused.json()["result"]["structuredContent"]["error"] == "forbidden"
@@ -179,7 +179,7 @@ async def test_the_official_client_works_in_both_eras(server: Server, mode: Any)
     async with httpx2.AsyncClient(headers=bearer(server.key)) as http:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
         async with Client(transport, mode=mode) as client:
-            assert {tool.name for tool in (await client.list_tools()).tools} == set(BY_NAME)
+            assert {tool.name for tool in (await client.list_tools()).tools} == set(TOOLS)
             key = f"fact_{mode}"
             stored = await client.call_tool("hm_store", {"key": key, "description": f"Seen by {mode} ☕."})
             assert stored.is_error is False

@@ -8,7 +8,7 @@ import httpx2
 import jsonschema
 import pytest
 
-from hivemem.surfaces.operations import BY_NAME, OPERATIONS, REST_PREFIX
+from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, TOOLS
 from tests.surfaces.serving import REST, Served
 
 # The input properties of the wire contract, tool by tool.
@@ -16,26 +16,39 @@ PROPERTIES = {
     "hm_get_overview": {"organization_id"},
     "hm_recall": {"query", "max_results", "organization_id", "session_id", "force_regex"},
     "hm_get_nodes": {
-        "keys",
-        "include_relationships",
-        "include_duplicates",
-        "relationship_detail",
-        "participant_limit",
-        "include_enrichment_history",
-        "include_session_relationships",
+        *("keys", "include_relationships", "include_duplicates", "relationship_detail", "participant_limit"),
+        *("include_enrichment_history", "include_session_relationships", "organization_id"),
+    },
+    "hm_find_related": {
+        *("start_node", "query", "max_nodes", "max_depth", "relationship_pattern", "lens", "session_id"),
         "organization_id",
     },
     "hm_store": {
-        "key",
-        "description",
-        "node_type",
-        "data",
-        "relationships",
-        "assets",
-        "search_text",
-        "session_id",
+        *("key", "description", "node_type", "data", "relationships", "assets", "search_text", "session_id"),
         "if_exists",
     },
+    "hm_update": {
+        *("key", "edge_id", "edge_version", "description", "node_type", "data", "assets", "search_text"),
+    },
+    "hm_forget": {"key", "edge_id", "edge_version"},
+    "hm_add_relationships": {"relationships"},
+    "hm_list_orphans": {"limit", "cursor", "organization_id"},
+}
+"""The input properties of each tool, exactly as the clients know them."""
+
+ROUTES = {
+    "hm_get_overview": [("GET", "/overview")],
+    "hm_recall": [("POST", "/recall")],
+    "hm_get_nodes": [("POST", "/nodes")],
+    "hm_find_related": [("POST", "/find-related")],
+    "list_relationships": [("GET", "/relationships/{key}")],
+    "hm_list_orphans": [("GET", "/orphans")],
+    "node_history": [("GET", "/history/{key}")],
+    "hm_store": [("POST", "/store")],
+    "hm_update": [("POST", "/update")],
+    "hm_forget": [("POST", "/forget")],
+    "hm_add_relationships": [("POST", "/relationships")],
+    "restore_node": [("POST", "/restore")],
 }
 
 
@@ -55,14 +68,10 @@ def check(document: dict[str, Any], method: str, path: str, response: httpx2.Res
 
 
 def test_inputs_are_exactly_the_properties_of_the_contract() -> None:
-    assert {operation.name: set(operation.input_names) for operation in OPERATIONS} == PROPERTIES
-    routes = {name: [(one.method, one.path) for one in BY_NAME[name].routes] for name in BY_NAME}
-    assert routes == {
-        "hm_get_overview": [("GET", "/overview")],
-        "hm_recall": [("POST", "/recall")],
-        "hm_get_nodes": [("POST", "/nodes")],
-        "hm_store": [("POST", "/store")],
-    }
+    assert {name: set(operation.input_names) for name, operation in TOOLS.items()} == PROPERTIES
+    assert {
+        operation.name: [(route.method, route.path) for route in operation.routes] for operation in OPERATIONS
+    } == ROUTES
 
 
 async def test_the_document_names_every_route_and_resolves(document: dict[str, Any]) -> None:

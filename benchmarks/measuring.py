@@ -128,7 +128,11 @@ def write_result(
 
 
 def _relative(word: str) -> str:
-    return word.removeprefix(f"{REPOSITORY}/")
+    """A path in the repository from its root; of any other the name alone, since it is this machine's."""
+    path = Path(word)
+    if not path.is_absolute():
+        return word
+    return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else path.name
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

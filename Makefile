@@ -20,13 +20,18 @@ PYTEST ?=
 BENCH_DIR ?= $(or $(HIVEMEM_SHARED_DIR),../shared)/bench
 BENCH_SETS ?= $(sort $(notdir $(patsubst %/,%,$(wildcard $(BENCH_DIR)/*/))))
 BENCH_QUERIES ?= 100
+# Of these, the ones whose texts fill the comparison with other engines; generated texts when there are none.
+BENCH_TEXTS ?= $(wildcard $(addprefix $(BENCH_DIR)/,locomo realtalk))
+# Other engines live in an environment of their own; TXTAI=1 adds txtai, which brings torch.
+PEERS := .venv-peers
+TXTAI ?=
 
 SOURCES := src tests benchmarks demo
 
 .DEFAULT_GOAL := help
 # Two installations into one .venv at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help install demo run test lint format golden docs bench soak clean
+.PHONY: help install demo run test lint format golden docs bench peers soak clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,13 +72,22 @@ bench: $(VENV)/.bench ## measure speed, and quality on labelled sets; takes long
 	$(BIN)/python benchmarks/latency/recall.py --small 2000 --large 64000 --queries 60
 	$(BIN)/python benchmarks/latency/write.py --stores 100 --bulk 1024 --rounds 3
 	$(BIN)/python benchmarks/load/clients.py --nodes 2000 --seconds 20
+	$(BIN)/python benchmarks/engine/scale.py
+	$(BIN)/python benchmarks/scale/recall.py
+	$(BIN)/python benchmarks/scale/writes.py
+	$(BIN)/python benchmarks/scale/pressure.py
+	$(BIN)/python benchmarks/peers/side_by_side.py \
+		$(if $(BENCH_TEXTS),--data $(BENCH_TEXTS) --quality $(firstword $(BENCH_TEXTS)))
+	$(BIN)/python benchmarks/plots.py
 	@test -n "$(BENCH_SETS)" || echo "no labelled sets in $(BENCH_DIR), so quality is not measured; set BENCH_DIR"
 	@for set in $(BENCH_SETS); do \
 		$(BIN)/python benchmarks/quality/run.py "$(BENCH_DIR)/$$set" --queries $(BENCH_QUERIES) || exit 1; \
 	done
 
+peers: $(PEERS)/.installed $(if $(filter-out 0,$(TXTAI)),$(PEERS)/.txtai) ## install the engines that make bench compares with
+
 clean: ## remove .venv and caches, but no data
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .hypothesis
 
 # Installing. A stamp says that .venv holds what pyproject.toml asks for, so that a second run costs nothing.
 
@@ -95,4 +109,13 @@ $(VENV)/.runtime: pyproject.toml $(VENV)/.pip
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml $(VENV)/.runtime
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group $*
+	@touch $@
+
+$(PEERS)/.installed: benchmarks/peers/requirements.txt
+	@$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(PEERS)/.txtai: benchmarks/peers/requirements-txtai.txt $(PEERS)/.installed
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

@@ -3,7 +3,7 @@
     python benchmarks/peers/side_by_side.py [--data DIR ...] [--sizes 10000] [--quality DIR] [--full]
 
 Each engine runs alone, in a process of its own and on the same cores, one client without a pause after a
-warm-up. `make bench-peers` makes the environment of the others; one that is not installed is reported as
+warm-up. `make peers` makes the environment of the others; one that is not installed is reported as
 absent, and one that does not finish a size within `--limit` is left out of it. README.md says how to read
 the table.
 """
@@ -56,7 +56,7 @@ def run_engine(name: str, measure: str, folder: Path, arguments: argparse.Namesp
     """What the worker of an engine says; `absent` or `left_out` with a reason when there is nothing."""
     python = Path(sys.executable) if ENGINES[name].own else arguments.peer_python
     if not python.exists():
-        return {"absent": f"{python} does not exist; run `make bench-peers`"}
+        return {"absent": f"{python} does not exist; run `make peers`"}
     store = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder.parent))
     command = [str(python), str(WORKER), name, measure, str(folder), str(store)]
     # A session of its own, so that all its children can be ended with it.

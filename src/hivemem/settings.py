@@ -187,6 +187,35 @@ class Settings:
         maximum=1024 * 1024 * MIB,
     )
 
+    url: str = _setting(
+        "",
+        "Server that the hooks of agents, `hivemem mcp` and `hivemem doctor` talk to; empty: the one that "
+        "runs on the data directory.",
+    )
+    api_key: str = _setting(
+        "", "Credential for the server in url; empty: the variable HM_API_KEY.", secret=True
+    )
+    hook_timeout_seconds: float = _setting(
+        2.5,
+        "Time for the recall before a prompt; what is not there by then is left out.",
+        minimum=0.1,
+        maximum=30.0,
+    )
+    hook_max_results: int = _setting(5, "Most memories put before a prompt.", minimum=1, maximum=50)
+    hook_max_characters: int = _setting(
+        4_000,
+        "Size of what is put before a prompt; agents cut at about 10,000 characters.",
+        minimum=500,
+        maximum=100_000,
+    )
+    hook_reminder_turns: int = _setting(
+        5,
+        "After how many turns of a session, in which nothing was stored, an agent is reminded once to store "
+        "what it learnt; 0 never.",
+        minimum=0,
+        maximum=1_000,
+    )
+
     def __post_init__(self) -> None:
         for spec in fields(self):
             _check_range(spec.name, getattr(self, spec.name), spec.metadata)

@@ -41,13 +41,16 @@ LAZY = {
     "settings.py": "most commands only name the data folder; `--version` must not wait for platformdirs",
     "surfaces/cli/backup.py": "as config",
     "surfaces/cli/config.py": "commands start fast: each imports what it needs when it runs",
+    "surfaces/cli/doctor.py": "as config",
     "surfaces/cli/importing.py": "as config",
     "surfaces/cli/keys.py": "as config",
     "surfaces/cli/local.py": "as config, and the models and numpy come with the composition root",
-    "surfaces/cli/main.py": "as config, for errors alone",
+    "surfaces/cli/main.py": "as config; a hook must not wait for argparse",
     "surfaces/cli/operations.py": "as config",
     "surfaces/cli/reembed.py": "as config",
+    "surfaces/cli/running_server.py": "before every prompt; most servers need neither TLS nor a settings file",
     "surfaces/cli/serve.py": "as config; the web server and uvloop are heavy, the latter is not everywhere",
+    "surfaces/cli/setup.py": "as config",
     "surfaces/cli/stdio.py": "as config",
 }
 """Files that may import inside functions, and why."""

@@ -1,30 +1,40 @@
 """The entry point of the `hivemem` command: find the verb, run it, report errors.
 
 Nothing heavy is imported before a verb runs, so that `--version`, `--help` and usage errors answer at once.
+Hooks run before every prompt of an agent; for them even argparse is heavy.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import io
-import json
-import os
 import sys
-from collections.abc import Sequence
-from typing import Any
 
-import hivemem
-from hivemem.errors import HivememError
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
+
+    from hivemem.errors import HivememError
 
 # Verb -> (module below hivemem.surfaces.cli, one line of help).
 VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "run the server: REST and MCP over HTTP"),
+    "setup": ("setup", "connect an agent: its MCP entry, a skill and hooks"),
+    "uninstall": ("setup", "take out of an agent's files what setup added"),
+    "doctor": ("doctor", "check server, key, models, database and agents, and say what to do"),
+    "hook": ("hook", "what agents run before a prompt and at the end of a turn"),
     "mcp": ("stdio", "speak MCP on standard input and output, for one local agent"),
     "recall": ("operations", "search the memory"),
     "store": ("operations", "remember something"),
     "nodes": ("operations", "print nodes by key, with their relationships"),
     "overview": ("operations", "print sizes, types and the best-connected nodes"),
+    "find": ("operations", "walk along the relationships from a node"),
+    "relationships": ("operations", "print the relationships of a node"),
+    "orphans": ("operations", "print nodes that nothing is related to"),
+    "history": ("operations", "print the versions of a node"),
+    "update": ("operations", "change fields of a node or an edge"),
+    "forget": ("operations", "take a node, an edge or a hyperedge out of the memory"),
+    "relate": ("operations", "join nodes that exist"),
     "import": ("importing", "store many nodes from a file of JSON lines"),
     "reembed": ("reembed", "give vectors of the present model to nodes that lack them"),
     "eval": ("evaluate", "measure the quality of recall on a labelled set"),
@@ -37,23 +47,10 @@ VERBS: dict[str, tuple[str, str]] = {
 _INTERRUPTED = 130
 
 
-class VerbParser(argparse.ArgumentParser):
-    """Parser of one verb, filled by the verb's module when that verb is used."""
-
-    verb: str | None = None
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - typed by overloads
-        """Load the verb's options, then parse."""
-        if self.verb is not None:
-            module = importlib.import_module(f"hivemem.surfaces.cli.{VERBS[self.verb][0]}")
-            module.add_arguments(self)
-            self.set_defaults(run=module.run)
-            self.verb = None
-        return super().parse_known_args(args, namespace)
-
-
 def common_options() -> argparse.ArgumentParser:
     """Options of every command; they stand before the verb or after it."""
+    import argparse
+
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--data-dir", metavar="DIR", help="folder of the database and the settings file")
     common.add_argument("--json", action="store_true", help="print one JSON object, errors included")
@@ -69,19 +66,24 @@ def common_options() -> argparse.ArgumentParser:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all verbs, none of them loaded."""
+    import argparse
+
+    import hivemem
+    from hivemem.surfaces.cli.verb_parser import VerbParser
+
     common = common_options()
+    parents: list[Any] = [common]
     parser = argparse.ArgumentParser(
         prog="hivemem",
         description="A memory graph that AI agents search before they answer.",
         parents=[common],
     )
     parser.add_argument("--version", action="version", version=f"hivemem {hivemem.__version__}")
-    parents: list[Any] = [common]
     verbs = parser.add_subparsers(metavar="COMMAND", dest="verb", parser_class=VerbParser)
-    for verb, (_, help_text) in VERBS.items():
+    for verb, (module, help_text) in VERBS.items():
         sentence = help_text[0].upper() + help_text[1:] + "."
         verb_parser = verbs.add_parser(verb, help=help_text, description=sentence, parents=parents)
-        verb_parser.verb = verb
+        verb_parser.module = module
     return parser
 
 
@@ -91,12 +93,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 success, 2 usage or settings, 3 unauthorized, 4 forbidden, 5 not found, 6 invalid or conflict,
     8 unavailable or internal. The result is on standard output; everything else on standard error.
     """
+    given = sys.argv[1:] if argv is None else argv
+    if given[:1] == ["hook"] and not {"-h", "--help"} & set(given):
+        from hivemem.surfaces.cli.hook import run_hook
+
+        return run_hook(given[1:])
+
+    import io
+    import os
+
+    from hivemem.errors import HivememError
+
     for stream in (sys.stdout, sys.stderr):
         # Texts are Unicode; a locale that is not must not break the output.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     parser = build_parser()
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_args(given)
     if arguments.verb is None:
         parser.print_help(sys.stderr)
         return 2
@@ -115,6 +128,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def report_error(error: HivememError, *, as_json: bool) -> int:
     """Write an error to standard error and return its exit code."""
+    import json
+
     from hivemem.surfaces.envelope import envelope, exit_code
     from hivemem.surfaces.request_id import new_request_id
 

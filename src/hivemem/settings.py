@@ -22,7 +22,7 @@ ENVIRONMENT_PREFIX = "HIVEMEM_"
 FILE_NAME = "hivemem.toml"
 DATABASE_FILE = "hivemem.sqlite3"
 
-_NOT_SETTINGS = frozenset(("HIVEMEM_SHARED_DIR",))
+_NOT_SETTINGS = frozenset(("HIVEMEM_SHARED_DIR", "HIVEMEM_TEST_DATABASE_URL"))
 """Variables with our prefix that belong to the test suite."""
 
 MIB = 1024 * 1024

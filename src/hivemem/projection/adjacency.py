@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import heapq
-import math
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.graph import Kind
 from hivemem.projection.arrays import at_least_kth, with_room
 from hivemem.projection.hits import Neighbour
+from hivemem.projection.numbers import NodeNumbers
 
 MAX_NODE_LABELS = 20
 """Labels of one node that count as its words; more would drown its own text."""
@@ -22,29 +23,42 @@ MAX_NODE_LABELS = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _COMPACT_MINIMUM = 1024
-_FEW_ROWS = 12
-"""Up to this many relationships a loop is faster than array operations (measured: 6 against 20 µs)."""
+_HUB_ROWS = 64
+"""A node with more relationships is ranked alone, and only its strongest are ordered by their ids."""
 _ROW_BYTES = 190
 """A relationship: two dict or list slots, its id's string, its cells in the arrays (measured)."""
-_NODE_BYTES = 260
-"""A related node: dict slot, key, array object, list slots (measured)."""
+_NODE_BYTES = 110
+"""A related node: array object, list slot, its cell in an array; its key is counted apart."""
+
+
+class Link(NamedTuple):
+    """One other node of one relationship, by number: what `Adjacency.neighbour` gives names to."""
+
+    row: int
+    node: int
+    outgoing: bool
+    strength: float
 
 
 class Adjacency:
-    """Edges and hyperedges of one graph by node key; session hyperedges are left out.
+    """Edges and hyperedges of one graph by node; session hyperedges are left out.
 
     A relationship is a row: a label, a time, and a stretch of the flat member list (two members of an
     edge, source first; the participants of a hyperedge in order). A node keeps the numbers of its
-    rows. All questions about a node are vector operations over its rows, so a hub of 10,000 edges
-    answers in about half a millisecond and needs no cache that a write would have to refresh.
-    Not thread-safe; `GraphIndex` holds the lock.
+    rows. All questions are vector operations over the rows of the nodes asked about, so forty nodes
+    cost a tenth of a millisecond, a hub of 10,000 edges about half of one, and there is no cache that a
+    write would have to refresh. Not thread-safe; `GraphIndex` holds the lock.
+
+    Args:
+        nodes: The numbers of keys, shared with the other parts of an index.
     """
 
-    def __init__(self) -> None:
-        self._node_numbers: dict[str, int] = {}
-        self._node_keys: list[str] = []
-        self._node_rows: list[array[int]] = []
+    def __init__(self, nodes: NodeNumbers | None = None) -> None:
+        self._nodes = NodeNumbers() if nodes is None else nodes
+        # Per node the numbers of its rows, removed ones among them until somebody asks; None without any.
+        self._node_rows: list[array[int] | None] = []
         self._degrees = np.zeros(0, dtype=np.int32)
+        self._related = 0
         self._label_numbers: dict[str, int] = {}
         self._labels: list[str] = []
         self._label_counts = np.zeros(0, dtype=np.int32)
@@ -65,10 +79,11 @@ class Adjacency:
 
     @property
     def size_bytes(self) -> int:
-        """Memory held, estimated from counts."""
+        """Memory held, estimated from counts; the table of keys is counted apart."""
         return (
             _ROW_BYTES * len(self._row_ids)
-            + _NODE_BYTES * len(self._node_keys)
+            + _NODE_BYTES * self._related
+            + 8 * len(self._node_rows)
             + 8 * self._member_count
             + self._label_bytes
         )
@@ -99,8 +114,13 @@ class Adjacency:
         self._row_alive[row] = False
         self._label_counts[self._row_label[row]] -= 1
         members = self._members_of(row).tolist()
-        self._degrees[members] -= 1
-        keys = {self._node_keys[member] for member in members}
+        keys = set(self._nodes.keys(members))
+        for node in members:
+            self._degrees[node] -= 1
+            if not self._degrees[node]:
+                self._node_rows[node] = None
+                self._related -= 1
+                self._nodes.release(node)
         dead = len(self._row_ids) - len(self._row_numbers)
         if dead > _COMPACT_MINIMUM and 2 * dead > len(self._row_ids):
             self._compact()
@@ -108,18 +128,23 @@ class Adjacency:
 
     def degree(self, key: str) -> int:
         """The number of edges and hyperedges that `key` takes part in."""
-        node = self._node_numbers.get(key)
-        return 0 if node is None else int(self._degrees[node])
+        node = self._nodes.find(key)
+        return 0 if node is None or node >= len(self._degrees) else int(self._degrees[node])
+
+    def degrees_of(self, nodes: NDArray[np.intp]) -> NDArray[np.int32]:
+        """The number of edges and hyperedges of each node."""
+        self._degrees = with_room(self._degrees, self._nodes.room)
+        return self._degrees[nodes]
 
     def top_degree(self, n: int) -> list[tuple[str, int]]:
         """The `n` keys with the most relationships and their degree, most first, ties by key."""
-        degrees = self._degrees[: len(self._node_keys)]
+        degrees = self._degrees
         related = np.flatnonzero(degrees > 0)
         if n <= 0 or not len(related):
             return []
         chosen = related[at_least_kth(degrees[related], n)]
         pairs: list[tuple[str, int]] = [
-            (self._node_keys[node], int(degrees[node])) for node in chosen.tolist()
+            (self._nodes.key(node), int(degrees[node])) for node in chosen.tolist()
         ]
         pairs.sort(key=lambda pair: (-pair[1], pair[0]))
         return pairs[:n]
@@ -131,7 +156,8 @@ class Adjacency:
         what is particular about it. The choice depends on the node's own relationships alone, so a
         write elsewhere in the graph never changes it.
         """
-        rows = self._rows(key)
+        node = self._nodes.find(key)
+        rows = np.zeros(0, dtype=np.intp) if node is None else self._rows(node)
         if not len(rows):
             return ()
         if len(rows) <= MAX_NODE_LABELS:
@@ -146,7 +172,25 @@ class Adjacency:
         return tuple(sorted(self._label_names(numbers)))
 
     def neighbours(self, key: str, limit: int) -> list[Neighbour]:
-        """The other nodes of a node's relationships, strongest first, at most `limit`.
+        """The other nodes of a node's relationships, strongest first, at most `limit`; see `links`."""
+        node = self._nodes.find(key)
+        if node is None:
+            return []
+        return [self.neighbour(link) for link in self.links([node], limit)[0]]
+
+    def neighbour(self, link: Link) -> Neighbour:
+        """A link with its names."""
+        return Neighbour(
+            self._row_ids[link.row],
+            Kind.HYPEREDGE if self._row_is_hyperedge[link.row] else Kind.EDGE,
+            self._nodes.key(link.node),
+            self._labels[self._row_label[link.row]],
+            "outgoing" if link.outgoing else "incoming",
+            link.strength,
+        )
+
+    def links(self, nodes: Sequence[int], limit: int) -> list[list[Link]]:
+        """For each node the other nodes of its relationships, strongest first, at most `limit`.
 
             strength = ln(1 + R / count(label)) / ln(1 + R) / (1 + ln(degree(other)))
 
@@ -154,75 +198,69 @@ class Adjacency:
         a neighbour counts the less the more it is connected. A hyperedge gives one entry for each
         other participant. Ties: newest relationship first, then id descending, then participant order.
         """
-        rows = self._rows(key)
-        if not len(rows) or limit <= 0:
-            return []
-        node = self._node_numbers[key]
-        if len(rows) <= _FEW_ROWS:
-            return self._few_neighbours(node, rows.tolist(), limit)
+        found: list[list[Link]] = [[] for _ in nodes]
+        if limit <= 0:
+            return found
+        few: list[int] = []
+        for position, node in enumerate(nodes):
+            rows = self._node_rows[node] if node < len(self._node_rows) else None
+            if rows is not None and len(rows) > _HUB_ROWS and len(self._rows(node)) > _HUB_ROWS:
+                found[position] = self._ranked([node], limit)[0]
+            elif rows is not None:
+                few.append(position)
+        if few:
+            ranked = self._ranked([nodes[position] for position in few], limit)
+            for position, links in zip(few, ranked, strict=True):
+                found[position] = links
+        return found
+
+    def _ranked(self, nodes: Sequence[int], limit: int) -> list[list[Link]]:
+        """The strongest links of each of the nodes, which have some."""
+        parts = [self._rows(node) for node in nodes]
+        rows = np.concatenate(parts)
+        asked = np.repeat(np.arange(len(nodes)), [len(part) for part in parts])
         sizes = self._row_members[rows]
         owner = np.repeat(rows, sizes)
+        asked = np.repeat(asked, sizes)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         others = self._members[self._row_start[owner] + offset]
-        is_self = others == node
+        is_self = others == np.array(nodes)[asked]
         own_offset = np.repeat(offset[is_self], sizes)
         keep = ~is_self
-        owner, offset, others, own_offset = owner[keep], offset[keep], others[keep], own_offset[keep]
+        owner, asked, others = owner[keep], asked[keep], others[keep]
+        outgoing = own_offset[keep] < offset[keep]
         strength = self._strength(owner, others)
-        certain, tied = _first_by(limit, strength, self._row_created[owner])
-        if len(certain) + len(tied) > limit:
-            # Thousands can tie after an import; their ids alone are compared, without a key object each.
-            ids = [self._row_ids[row] for row in owner[tied].tolist()]
-            last = heapq.nlargest(limit - len(certain), ids)[-1]
-            tied = tied[[id >= last for id in ids]]
-        ranked = sorted(
-            (*certain.tolist(), *tied.tolist()),
-            key=lambda at: (
-                -float(strength[at]),
-                -int(self._row_created[owner[at]]),
-                _Descending(self._row_ids[owner[at]]),
-                int(offset[at]),
+        created = self._row_created[owner]
+        if len(nodes) == 1 and len(owner) > limit:
+            certain, tied = _first_by(limit, strength, created)
+            if len(certain) + len(tied) > limit:
+                # Thousands can tie after an import; their ids alone are compared.
+                ids = [self._row_ids[row] for row in owner[tied].tolist()]
+                last = heapq.nlargest(limit - len(certain), ids)[-1]
+                tied = tied[[id >= last for id in ids]]
+            chosen = np.sort(np.concatenate((certain, tied)))
+            owner, asked, others = owner[chosen], asked[chosen], others[chosen]
+            outgoing, strength, created = outgoing[chosen], strength[chosen], created[chosen]
+        # Equal ids keep their order, which is that of the participants.
+        ids = [self._row_ids[row] for row in owner.tolist()]
+        by_id = np.empty(len(ids), dtype=np.intp)
+        by_id[sorted(range(len(ids)), key=ids.__getitem__, reverse=True)] = np.arange(len(ids))
+        order = np.lexsort((by_id, -created, -strength, asked))
+        found: list[list[Link]] = [[] for _ in nodes]
+        for at, link in zip(
+            asked[order].tolist(),
+            map(
+                Link,
+                owner[order].tolist(),
+                others[order].tolist(),
+                outgoing[order].tolist(),
+                strength[order].tolist(),
             ),
-        )
-        return [
-            Neighbour(
-                edge_id=self._row_ids[owner[at]],
-                kind=Kind.HYPEREDGE if self._row_is_hyperedge[owner[at]] else Kind.EDGE,
-                key=self._node_keys[others[at]],
-                relationship=self._labels[self._row_label[owner[at]]],
-                direction="outgoing" if own_offset[at] < offset[at] else "incoming",
-                strength=float(strength[at]),
-            )
-            for at in ranked[:limit]
-        ]
-
-    def _few_neighbours(self, node: int, rows: Sequence[int], limit: int) -> list[Neighbour]:
-        """What `neighbours` says of a node with few relationships."""
-        relationships = len(self._row_numbers)
-        entries: list[tuple[float, int, _Descending, int, int, int, int]] = []
-        for row in rows:
-            members = self._members_of(row).tolist()
-            own_offset = members.index(node)
-            created = int(self._row_created[row])
-            count = int(self._label_counts[self._row_label[row]])
-            specificity = math.log1p(relationships / count) / math.log1p(relationships)
-            for offset, other in enumerate(members):
-                if offset != own_offset:
-                    strength = specificity / (1.0 + math.log(self._degrees[other]))
-                    edge_id = _Descending(self._row_ids[row])
-                    entries.append((-strength, -created, edge_id, offset, own_offset, row, other))
-        entries.sort()
-        return [
-            Neighbour(
-                edge_id=self._row_ids[row],
-                kind=Kind.HYPEREDGE if self._row_is_hyperedge[row] else Kind.EDGE,
-                key=self._node_keys[other],
-                relationship=self._labels[self._row_label[row]],
-                direction="outgoing" if own_offset < offset else "incoming",
-                strength=-negative,
-            )
-            for negative, _, _, offset, own_offset, row, other in entries[:limit]
-        ]
+            strict=True,
+        ):
+            if len(found[at]) < limit:
+                found[at].append(link)
+        return found
 
     def _label_names(self, numbers: NDArray[np.int32]) -> list[str]:
         return [self._labels[number] for number in numbers.tolist()]
@@ -233,12 +271,12 @@ class Adjacency:
         specificity = np.log1p(relationships / counts) / np.log1p(relationships)
         return specificity / (1.0 + np.log(self._degrees[others]))
 
-    def _rows(self, key: str) -> NDArray[np.intp]:
+    def _rows(self, node: int) -> NDArray[np.intp]:
         """The present rows of a node, oldest number first; forgets removed ones on the way."""
-        node = self._node_numbers.get(key)
-        if node is None:
+        held = self._node_rows[node] if node < len(self._node_rows) else None
+        if held is None:
             return np.zeros(0, dtype=np.intp)
-        rows = np.array(self._node_rows[node], dtype=np.intp)
+        rows = np.array(held, dtype=np.intp)
         if len(rows) == self._degrees[node]:
             return rows
         rows = rows[self._row_alive[rows]]
@@ -274,12 +312,26 @@ class Adjacency:
         end = self._member_count + len(keys)
         self._members = with_room(self._members, end)
         for position, key in enumerate(keys, start=self._member_count):
-            node = self._node_number(key)
-            self._members[position] = node
-            self._node_rows[node].append(row)
-            self._degrees[node] += 1
+            self._members[position] = self._joined(key, row)
         self._member_count = end
         return changed.union(keys)
+
+    def _joined(self, key: str, row: int) -> int:
+        """Note a further row of a node, and return the node's number."""
+        node = self._nodes.find(key)
+        if node is None or node >= len(self._node_rows) or self._node_rows[node] is None:
+            node = self._nodes.take(key)
+            self._related += 1
+            self._degrees = with_room(self._degrees, node + 1)
+            if node >= len(self._node_rows):
+                self._node_rows += [None] * (node + 1 - len(self._node_rows))
+        held = self._node_rows[node]
+        if held is None:
+            self._node_rows[node] = array("i", (row,))
+        else:
+            held.append(row)
+        self._degrees[node] += 1
+        return node
 
     def _label_number(self, label: str) -> int:
         number = self._label_numbers.get(label)
@@ -290,36 +342,34 @@ class Adjacency:
             self._label_bytes += len(label) + 200
         return number
 
-    def _node_number(self, key: str) -> int:
-        node = self._node_numbers.get(key)
-        if node is None:
-            node = self._node_numbers[key] = len(self._node_keys)
-            self._node_keys.append(key)
-            self._node_rows.append(array("i"))
-            self._degrees = with_room(self._degrees, node + 1)
-        return node
-
     def _compact(self) -> None:
-        """Rebuild without removed rows, and without nodes and labels that no row names."""
-        fresh = Adjacency()
-        for edge_id, row in self._row_numbers.items():
-            fresh._put(
-                edge_id,
-                [self._node_keys[member] for member in self._members_of(row).tolist()],
-                self._labels[self._row_label[row]],
-                _EPOCH + int(self._row_created[row]) * _MICROSECOND,
-                hyperedge=bool(self._row_is_hyperedge[row]),
-            )
-        self.__dict__.update(fresh.__dict__)
-
-
-class _Descending(str):
-    """A string that sorts the other way round."""
-
-    __slots__ = ()
-
-    def __lt__(self, other: str) -> bool:
-        return str.__gt__(self, other)
+        """Drop removed rows, and labels that no row has."""
+        rows = len(self._row_ids)
+        alive = self._row_alive[:rows]
+        sizes = self._row_members[:rows]
+        members = self._members[: self._member_count][np.repeat(alive, sizes)]
+        sizes = sizes[alive]
+        self._row_ids = [self._row_ids[row] for row in np.flatnonzero(alive).tolist()]
+        self._row_numbers = {edge_id: row for row, edge_id in enumerate(self._row_ids)}
+        used = self._label_counts[: len(self._labels)] > 0
+        new_label = (np.cumsum(used) - 1).astype(np.int32)
+        self._labels = [self._labels[number] for number in np.flatnonzero(used).tolist()]
+        self._label_numbers = {label: number for number, label in enumerate(self._labels)}
+        self._label_counts = self._label_counts[: len(used)][used]
+        self._label_bytes = sum(len(label) + 200 for label in self._labels)
+        self._row_label = new_label[self._row_label[:rows][alive]]
+        self._row_is_hyperedge = self._row_is_hyperedge[:rows][alive]
+        self._row_created = self._row_created[:rows][alive]
+        self._row_members = sizes
+        self._row_start = np.cumsum(sizes, dtype=np.int64) - sizes
+        self._row_alive = np.ones(len(sizes), dtype=np.bool_)
+        self._members, self._member_count = members, len(members)
+        order = np.argsort(members, kind="stable")
+        row_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[order].tobytes()
+        nodes, first = np.unique(members[order], return_index=True)
+        ends = np.append(first[1:], len(members)).tolist()
+        for node, start, end in zip(nodes.tolist(), first.tolist(), ends, strict=True):
+            self._node_rows[node] = array("i", row_of[4 * start : 4 * end])
 
 
 def _first_by(

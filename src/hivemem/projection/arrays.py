@@ -1,7 +1,8 @@
-"""Growing numpy arrays and selecting their largest values."""
+"""Growing numpy arrays, and selecting and ordering by their values."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,3 +33,27 @@ def at_least_kth(values: NDArray[Any], k: int) -> NDArray[np.intp]:
         return np.arange(len(values))
     border = np.partition(values, len(values) - k)[len(values) - k]
     return np.flatnonzero(values >= border)
+
+
+def largest_first(values: NDArray[np.float64], k: int, name: Callable[[int], str]) -> list[int]:
+    """Positions of the `k` largest values, largest first, equal ones in the order of their names.
+
+    Args:
+        values: Any number of values.
+        k: How many are wanted, at least 0.
+        name: Of the value at a position; asked for values that equal another one alone.
+    """
+    chosen = at_least_kth(values, k)
+    order = chosen[np.argsort(-values[chosen], kind="stable")]
+    ordered = values[order]
+    positions: list[int] = order.tolist()
+    ties = np.flatnonzero(ordered[1:] == ordered[:-1]).tolist()
+    start = 0
+    while start < len(ties):
+        end = start
+        while end + 1 < len(ties) and ties[end + 1] == ties[end] + 1:
+            end += 1
+        first, last = ties[start], ties[end] + 2
+        positions[first:last] = sorted(positions[first:last], key=name)
+        start = end + 1
+    return positions[:k]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +15,50 @@ from hivemem.domain.graph import ChangePage, Kind
 from hivemem.domain.node import Node
 from hivemem.domain.text import string_values
 from hivemem.projection.adjacency import Adjacency
+from hivemem.projection.arrays import with_room
 from hivemem.projection.hits import Neighbour, PassageHit, TermHit, TermScore
+from hivemem.projection.numbers import NodeNumbers
 from hivemem.projection.postings import Postings
 from hivemem.projection.vectors import Vectors
 from hivemem.retrieval.analyse import AnalysedQuery, DocumentTerms, document_terms
 
 _NO_TERMS = DocumentTerms(frequencies={}, length=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphParts:
+    """The parts of an index, which name a node by the same number. `revisions` are those of `Node`."""
+
+    numbers: NodeNumbers
+    postings: Postings
+    vectors: Vectors
+    adjacency: Adjacency
+    revisions: RevisionTable
+
+
+class RevisionTable:
+    """For each described node the graph's revision at its last change."""
+
+    def __init__(self, numbers: NodeNumbers) -> None:
+        self._numbers = numbers
+        self._revisions = np.zeros(0, dtype=np.int64)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held."""
+        return self._revisions.nbytes
+
+    def put(self, key: str, revision: int) -> None:
+        """Note the revision of a node that another part of the index holds."""
+        number = self._numbers.find(key)
+        assert number is not None
+        self._revisions = with_room(self._revisions, number + 1)
+        self._revisions[number] = revision
+
+    def of(self, nodes: Sequence[int]) -> list[int]:
+        """The revision of each node, 0 for one that is not described."""
+        self._revisions = with_room(self._revisions, self._numbers.room)
+        return self._revisions[list(nodes)].tolist()
 
 
 class GraphIndex:
@@ -37,9 +77,18 @@ class GraphIndex:
         self._dimension = dimension
         self._applying = threading.Lock()
         self._revision = 0
-        self._postings = Postings()
-        self._vectors = Vectors(dimension)
-        self._adjacency = Adjacency()
+        numbers = NodeNumbers()
+        self._postings = Postings(nodes=numbers)
+        self._vectors = Vectors(dimension, nodes=numbers)
+        self._adjacency = Adjacency(numbers)
+        self._revisions = RevisionTable(numbers)
+        self._parts = GraphParts(
+            numbers=numbers,
+            postings=self._postings,
+            vectors=self._vectors,
+            adjacency=self._adjacency,
+            revisions=self._revisions,
+        )
         # The labels that are part of a described node's words now; nodes without labels are left out.
         self._labels_of: dict[str, tuple[str, ...]] = {}
 
@@ -66,8 +115,14 @@ class GraphIndex:
     @property
     def size_bytes(self) -> int:
         """Memory held, estimated."""
-        labels = 150 * len(self._labels_of)
-        return self._postings.size_bytes + self._vectors.size_bytes + self._adjacency.size_bytes + labels
+        parts = (
+            self._parts.numbers,
+            self._postings,
+            self._vectors,
+            self._adjacency,
+            self._revisions,
+        )
+        return sum(part.size_bytes for part in parts) + 150 * len(self._labels_of)
 
     def apply(self, page: ChangePage) -> None:
         """Bring the index from the revision before the page to that of the page.
@@ -88,6 +143,37 @@ class GraphIndex:
             with self._lock:
                 self._apply(page, own_terms)
                 self._revision = page.revision
+
+    @contextmanager
+    def reading(self) -> Generator[GraphParts, None, None]:
+        """The parts of the index in one state; changes wait until the block is left.
+
+        For what takes several steps. Node numbers mean nothing once the block is left.
+        """
+        with self._lock:
+            yield self._parts
+
+    def neighbours_at_once(
+        self, keys: Sequence[str], limit: int, *, at_most: int
+    ) -> list[tuple[list[Neighbour], int]] | None:
+        """For each key its strongest relationships and how many it has, if that takes no time.
+
+        None while a change is being applied or another search runs, or when the keys have more than
+        `at_most` relationships together: then ask again in a thread, with `neighbours_of`.
+        """
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if sum(map(self._adjacency.degree, keys)) > at_most:
+                return None
+            return self._neighbours_of(keys, limit)
+        finally:
+            self._lock.release()
+
+    def neighbours_of(self, keys: Sequence[str], limit: int) -> list[tuple[list[Neighbour], int]]:
+        """For each key its strongest relationships, at most `limit`, and how many it has."""
+        with self._lock:
+            return self._neighbours_of(keys, limit)
 
     def search_vectors(self, vector: NDArray[np.float32], k: int) -> list[PassageHit]:
         """The `k` nodes nearest to `vector` by their best passage; cosine, best first, ties by key."""
@@ -129,6 +215,15 @@ class GraphIndex:
         with self._lock:
             return self._adjacency.top_degree(n)
 
+    def _neighbours_of(self, keys: Sequence[str], limit: int) -> list[tuple[list[Neighbour], int]]:
+        adjacency = self._adjacency
+        known = {key: node for key in keys if (node := self._parts.numbers.find(key)) is not None}
+        found = dict(zip(known, adjacency.links(list(known.values()), limit), strict=True))
+        return [
+            ([adjacency.neighbour(link) for link in found.get(key, ())], adjacency.degree(key))
+            for key in keys
+        ]
+
     def _apply(self, page: ChangePage, own_terms: list[DocumentTerms | None]) -> None:
         relabelled: set[str] = set()
         for removal in page.removals:
@@ -150,8 +245,10 @@ class GraphIndex:
             self._remember_labels(key, labels)
             self._postings.put(key, _add(own, _terms_of_labels(labels)))
             self._vectors.put(key, changed.passages)
+            self._revisions.put(key, changed.node.revision)
         for key in relabelled:
             self._relabel(key)
+        self._vectors.settle()
 
     def _forget(self, key: str) -> None:
         self._postings.remove(key)

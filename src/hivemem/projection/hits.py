@@ -1,14 +1,16 @@
-"""What a projection returns: hits of one leg, scores of one node, neighbours."""
+"""What a projection returns: hits of one leg, scores of one node, neighbours.
+
+Tuples with names: a recall makes some hundred of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hivemem.domain.graph import Kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageHit:
+class PassageHit(NamedTuple):
     """The passage of a node that is nearest to a query vector.
 
     `score` is the cosine, in [-1, 1]. `source` is `description` or `search_text`; `start` and `end`
@@ -22,16 +24,14 @@ class PassageHit:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermHit:
+class TermHit(NamedTuple):
     """A node that holds a word of the query. `score` is its BM25, above 0, comparable in one query only."""
 
     key: str
     score: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermScore:
+class TermScore(NamedTuple):
     """How well one node matches a query by word.
 
     `bm25` is 0.0 when it holds no word. `ideal` is what no text can exceed for this query in this
@@ -46,8 +46,7 @@ class TermScore:
     as_spelled: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """One other node of one relationship, seen from the node that was asked about.
 
     `edge_id` is the id of an edge or hyperedge, as `kind` says. `direction` is `outgoing` when the

@@ -2,37 +2,63 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from array import array
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hivemem.projection.arrays import at_least_kth, with_room
+from hivemem.projection.arrays import largest_first, with_room
 from hivemem.projection.hits import TermHit, TermScore
+from hivemem.projection.numbers import NodeNumbers
 from hivemem.retrieval.analyse import AnalysedQuery, DocumentTerms
 
 LEAST_DOCUMENTS = 100
 """A graph counts as at least so many documents: among five texts, which word is rare is chance, and a
 score would change with every text that is stored."""
 
-_COMPACT_SHARE = 0.25
 _COMPACT_MINIMUM = 64
-_TERM_BYTES = 330
+_COMPACT_BLOCK = 1 << 20
+_PRUNE_MINIMUM = 2_000
+"""A posting list shorter than this is added up whole: to look for what can be left out costs more."""
+_FORWARD_LIMIT = 1 << 22
+"""Bytes of forward lists beyond which exact scores come from the posting lists."""
+_ROUNDING = 1e-9
+"""More than sums of a query's terms differ by when they are added in another order, as a share."""
+_TERM_BYTES = 340
 """A vocabulary entry: dict slot, string, posting array object, list slots (measured)."""
-_DOCUMENT_BYTES = 260
-"""A document: dict slot, list slots, forward array object; the key's string is counted apart."""
+_DOCUMENT_BYTES = 110
+"""A document: list slots, forward list object, its cells in the arrays."""
 
 
-@dataclass(frozen=True, slots=True)
-class _QueryTerm:
-    """A distinct index term of a query with the factor weight x idf x (k1 + 1)."""
+class QueryTerm(NamedTuple):
+    """A distinct index term of a query that some document holds.
+
+    `factor` is weight x idf x (k1 + 1); `bound` what no document can get for the term.
+    """
 
     number: int
     factor: float
+    bound: float
+
+
+class QueryPlan(NamedTuple):
+    """A query looked up in the vocabulary; good until the next change of the index.
+
+    `terms` are those that give a score, in the order of the query. `words` has for each word of the
+    query the numbers of its forms, -1 for one that no document holds, the main form first.
+    """
+
+    terms: list[QueryTerm]
+    ideal: float
+    words: list[list[int]]
+
+    @property
+    def known(self) -> tuple[bool, ...]:
+        """For each word of the query whether any document holds it in one of its forms."""
+        return tuple(max(numbers) >= 0 for numbers in self.words)
 
 
 class Postings:
@@ -54,45 +80,49 @@ class Postings:
     Args:
         k1: Saturation of term frequency, positive.
         b: Strength of length normalisation, 0 to 1.
+        nodes: The numbers of keys, shared with the other parts of an index.
     """
 
-    def __init__(self, *, k1: float = 0.9, b: float = 0.4) -> None:
+    def __init__(self, *, k1: float = 0.9, b: float = 0.4, nodes: NodeNumbers | None = None) -> None:
         self._k1 = k1
         self._b = b
+        self._nodes = NodeNumbers() if nodes is None else nodes
         self._term_numbers: dict[str, int] = {}
         self._terms: list[str] = []
         # Per term one integer a document, ordinal << 32 | tf, ordinals ascending; those of removed
         # documents stay until compaction and are counted in `_removed_from`.
         self._postings: list[array[int]] = []
         self._removed_from: list[int] = []
-        self._ordinals: dict[str, int] = {}
-        self._keys: list[str | None] = []
-        # Per document its term numbers and then their tf, as int32: what `remove` has to take back.
-        # Bytes, since the garbage collector would walk through hundreds of thousands of arrays.
+        self._largest_tf: list[int] = []
+        # Per document, by ordinal. The forward list holds pairs of term number and tf as int32: what
+        # `remove` has to take back. Bytes, since the garbage collector would walk through arrays.
         self._forward: list[bytes | None] = []
         self._lengths = np.zeros(0, dtype=np.int32)
         self._alive = np.zeros(0, dtype=np.bool_)
+        self._node_of = np.zeros(0, dtype=np.int32)
+        self._documents = 0
         self._total_length = 0
-        # All zero between searches: a search touches only the cells of documents that hold a term.
+        # Per node its ordinal + 1; 0 for a node without words.
+        self._place_of = np.zeros(0, dtype=np.int32)
+        # All zero between searches: a search touches only the cells that it needs.
         self._sums = np.zeros(0, dtype=np.float64)
+        self._slots = np.zeros(0, dtype=np.int16)
         self._posting_count = 0
         self._string_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._ordinals)
+        return self._documents
 
     def __contains__(self, key: str) -> bool:
-        return key in self._ordinals
+        return self._ordinal(key) is not None
 
     @property
     def size_bytes(self) -> int:
-        """Memory held, estimated from counts."""
+        """Memory held, estimated from counts; the table of keys is counted apart."""
         return (
             16 * self._posting_count
             + _TERM_BYTES * len(self._terms)
-            + _DOCUMENT_BYTES * len(self._keys)
-            + self._lengths.nbytes
-            + self._alive.nbytes
+            + _DOCUMENT_BYTES * len(self._forward)
             + self._string_bytes
         )
 
@@ -108,69 +138,63 @@ class Postings:
                 self._add_term(term) if number < 0 else number
                 for term, number in zip(document.frequencies, numbers, strict=True)
             ]
-        frequencies = list(document.frequencies.values())
-        forward = array("i", numbers + frequencies).tobytes()
-        old = self._ordinals.get(key)
+        pairs = list(zip(numbers, document.frequencies.values(), strict=True))
+        forward = array("i", [value for pair in pairs for value in pair]).tobytes()
+        old = self._ordinal(key)
         if old is not None:
             if self._lengths[old] == document.length and _same_terms(self._forward[old], forward):
                 return False
+            node = int(self._node_of[old])
             self._forget(old)
-        ordinal = len(self._keys)
+        else:
+            node = self._nodes.take(key)
+        ordinal = len(self._forward)
         if ordinal == len(self._lengths):
             self._lengths = with_room(self._lengths, ordinal + 1)
             self._alive = with_room(self._alive, ordinal + 1)
-        self._ordinals[key] = ordinal
-        self._keys.append(key)
-        self._string_bytes += len(key)
+            self._node_of = with_room(self._node_of, ordinal + 1)
+        self._place_of = with_room(self._place_of, node + 1)
+        self._place_of[node] = ordinal + 1
         self._forward.append(forward)
         self._lengths[ordinal] = document.length
         self._alive[ordinal] = True
+        self._node_of[ordinal] = node
+        self._documents += 1
         self._total_length += document.length
-        postings, high = self._postings, ordinal << 32
-        for number, frequency in zip(numbers, frequencies, strict=True):
+        postings, largest, high = self._postings, self._largest_tf, ordinal << 32
+        for number, frequency in pairs:
             postings[number].append(high | frequency)
-        self._posting_count += len(numbers)
+            if frequency > largest[number]:
+                largest[number] = frequency
+        self._posting_count += len(pairs)
         self._compact_if_worth_it()
         return True
 
     def remove(self, key: str) -> bool:
         """Take a document out; False when it is not there."""
-        ordinal = self._ordinals.pop(key, None)
+        ordinal = self._ordinal(key)
         if ordinal is None:
             return False
+        node = int(self._node_of[ordinal])
         self._forget(ordinal)
+        self._place_of[node] = 0
+        self._nodes.release(node)
         self._compact_if_worth_it()
         return True
 
     def terms_of(self, key: str) -> DocumentTerms | None:
         """The terms a document was put with, None when it is not there."""
-        ordinal = self._ordinals.get(key)
+        ordinal = self._ordinal(key)
         if ordinal is None:
             return None
-        numbers, counts = _halves(self._forward[ordinal])
-        frequencies = {self._terms[number]: count for number, count in zip(numbers, counts, strict=True)}
+        frequencies = {self._terms[number]: count for number, count in _pairs(self._forward[ordinal])}
         return DocumentTerms(frequencies=frequencies, length=int(self._lengths[ordinal]))
 
     def search(self, query: AnalysedQuery, k: int) -> list[TermHit]:
         """The `k` documents with the largest BM25 above 0, best first, ties by key."""
-        terms, _ = self._query_terms(query)
-        if not terms or k <= 0:
-            return []
-        self._sums = with_room(self._sums, len(self._keys))
-        touched: list[NDArray[np.int32]] = []
-        for term in terms:
-            ordinals, frequencies = self._posting(term.number)
-            before = self._sums[ordinals]
-            touched.append(ordinals[before == 0.0])
-            self._sums[ordinals] = before + self._parts(term, ordinals, frequencies)
-        candidates = np.concatenate(touched)
-        sums = self._sums[candidates]
-        self._sums[candidates] = 0.0
-        present = self._alive[candidates]
-        if not present.all():
-            candidates, sums = candidates[present], sums[present]
-        chosen = at_least_kth(sums, k)
-        return self._ranked(candidates[chosen], sums[chosen], k)
+        nodes, scores = self.best(self.plan(query), k)
+        keys = self._nodes.keys(nodes.tolist())
+        return [TermHit(key, score) for key, score in zip(keys, scores.tolist(), strict=True)]
 
     def scores(self, query: AnalysedQuery, keys: Collection[str]) -> dict[str, TermScore]:
         """BM25 of the given documents, equal bit for bit to what `search` gives them.
@@ -178,101 +202,214 @@ class Postings:
         A key that is not here scores 0.0 and holds nothing. Uninformative words are looked up for
         `held`, but give no score.
         """
-        terms, ideal = self._query_terms(query)
-        present = sorted({self._ordinals[key] for key in keys if key in self._ordinals})
-        wanted = np.array(present, dtype=np.int32)
-        total = np.zeros(len(wanted))
-        holders: dict[int, NDArray[np.bool_]] = {}
-        if present:
-            for term in terms:
-                holds, frequencies = self._look_up(term.number, wanted)
-                total += np.where(holds, self._parts(term, wanted, frequencies), 0.0)
-                holders[term.number] = holds
-        held = np.zeros((len(query.words), len(wanted)), dtype=np.bool_)
-        as_spelled = held.copy()
-        for word, holds_word, spells_word in zip(query.words, held, as_spelled, strict=True):
-            for position, term in enumerate(word.terms):
-                number = self._term_numbers.get(term.text)
-                if number is not None and present:
-                    if number not in holders:
-                        holders[number], _ = self._look_up(number, wanted)
-                    holds_word |= holders[number]
-                    if position == 0:
-                        spells_word |= holders[number]
+        plan = self.plan(query)
+        present = [key for key in dict.fromkeys(keys) if key in self]
+        nodes = [self._nodes.find(key) for key in present]
         none = (False,) * len(query.words)
-        nothing = TermScore(bm25=0.0, ideal=ideal, held=none, as_spelled=none)
-        result = dict.fromkeys(keys, nothing)
-        for ordinal, score, words, spelled in zip(
-            present, total.tolist(), held.T.tolist(), as_spelled.T.tolist(), strict=True
-        ):
-            key = self._keys[ordinal]
-            assert key is not None
-            result[key] = TermScore(bm25=score, ideal=ideal, held=tuple(words), as_spelled=tuple(spelled))
+        result = dict.fromkeys(keys, TermScore(0.0, plan.ideal, none, none))
+        if present:
+            result |= zip(present, self.described(plan, np.array(nodes, dtype=np.intp)), strict=True)
         return result
 
     def known(self, query: AnalysedQuery) -> tuple[bool, ...]:
         """For each word of the query whether any document holds it in one of its forms."""
-        return tuple(any(self._frequency(term.text) for term in word.terms) for word in query.words)
+        return self.plan(query).known
 
-    def _query_terms(self, query: AnalysedQuery) -> tuple[list[_QueryTerm], float]:
-        """The distinct terms to score that some document holds, in order, and the ideal score.
+    def plan(self, query: AnalysedQuery) -> QueryPlan:
+        """Look a query up: the distinct terms to score, in order, and the ideal score.
 
         A word that no document holds in any form raises the ideal by its main form, so that the best
         hit of a query with unknown words is far from ideal.
         """
-        weights: dict[str, float] = {}
+        weights: dict[int, float] = {}
         ideal: list[float] = []
+        words: list[list[int]] = []
         for word in query.words:
+            numbers = [self._present(term.text) for term in word.terms]
+            words.append(numbers)
             if not word.informative:
                 continue
-            known = [term for term in word.terms if self._frequency(term.text)]
-            for term in known:
-                weights[term.text] = max(term.weight, weights.get(term.text, 0.0))
-            if not known:
+            for term, number in zip(word.terms, numbers, strict=True):
+                if number >= 0:
+                    weights[number] = max(term.weight, weights.get(number, 0.0))
+            if max(numbers) < 0:
                 ideal.append(self._factor(0))
-        terms = [
-            _QueryTerm(self._term_numbers[text], weight * self._factor(self._frequency(text)))
-            for text, weight in weights.items()
+        terms: list[QueryTerm] = []
+        for number, weight in weights.items():
+            factor = weight * self._factor(len(self._postings[number]) - self._removed_from[number])
+            largest = self._largest_tf[number]
+            # A document of no length would have the least norm.
+            bound = factor * (largest / (largest + self._k1 * (1.0 - self._b)))
+            terms.append(QueryTerm(number, factor, bound))
+        return QueryPlan(terms, math.fsum((*ideal, *(term.factor for term in terms))), words)
+
+    def best(self, plan: QueryPlan, k: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The nodes with the `k` largest BM25 above 0, best first, ties by key, and their scores."""
+        if not plan.terms or k <= 0:
+            return np.zeros(0, dtype=np.intp), np.zeros(0)
+        ordinals = self._candidates(plan.terms, k)
+        scores = self._exact(plan, ordinals)
+        nodes = self._node_of[ordinals]
+        chosen = largest_first(scores, k, lambda position: self._nodes.key(int(nodes[position])))
+        return nodes[chosen].astype(np.intp), scores[chosen]
+
+    def scores_of(self, plan: QueryPlan, nodes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """BM25 of each node, 0.0 for one without words."""
+        places = self._places(nodes)
+        scores = np.zeros(len(nodes))
+        present = np.flatnonzero(places)
+        if len(present) and plan.terms:
+            scores[present] = self._exact(plan, places[present] - 1)
+        return scores
+
+    def described(self, plan: QueryPlan, nodes: NDArray[np.intp]) -> list[TermScore]:
+        """Everything that the words say of each node."""
+        places = self._places(nodes)
+        numbers = list(dict.fromkeys(n for forms in plan.words for n in forms if n >= 0))
+        frequencies = np.zeros((len(numbers), len(nodes)), dtype=np.int32)
+        present = np.flatnonzero(places)
+        if len(present) and numbers:
+            frequencies[:, present] = self._frequencies(numbers, places[present] - 1)
+        holds = frequencies > 0
+        row_of = {number: row for row, number in enumerate(numbers)}
+        held = np.zeros((len(plan.words), len(nodes)), dtype=np.bool_)
+        as_spelled = held.copy()
+        for word, forms in enumerate(plan.words):
+            rows = [row_of[number] for number in forms if number >= 0]
+            if rows:
+                np.any(holds[rows], axis=0, out=held[word])
+                if forms[0] >= 0:
+                    as_spelled[word] = holds[row_of[forms[0]]]
+        scores = self.scores_of(plan, nodes).tolist()
+        words, spelled = held.T.tolist(), as_spelled.T.tolist()
+        return [
+            TermScore(score, plan.ideal, tuple(of_words), tuple(of_spelled))
+            for score, of_words, of_spelled in zip(scores, words, spelled, strict=True)
         ]
-        return terms, math.fsum((*ideal, *(term.factor for term in terms)))
 
-    def _frequency(self, term: str) -> int:
-        number = self._term_numbers.get(term)
-        return 0 if number is None else len(self._postings[number]) - self._removed_from[number]
+    def _candidates(self, terms: Sequence[QueryTerm], k: int) -> NDArray[np.intp]:
+        """Ordinals of present documents: the best `k`, those that tie with the last, and few others.
 
-    def _factor(self, frequency: int) -> float:
-        documents = max(len(self._ordinals), LEAST_DOCUMENTS)
-        return math.log(1.0 + (documents - frequency + 0.5) / (frequency + 0.5)) * (self._k1 + 1.0)
+        Terms are added up from the one that can give most to the one that can give least. Once the
+        k-th best sum exceeds what all further terms can give together, a document that holds none of
+        the terms so far cannot be among the best: from then on the long lists of frequent words are
+        not read any more, but looked up for the documents that still can.
 
-    def _look_up(self, number: int, wanted: NDArray[np.int32]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
-        """Which of the `wanted` ordinals hold a term, and how often those that do."""
+        Source: Turtle, Flood, "Query evaluation: strategies and optimizations", 1995 (MaxScore).
+        """
+        terms = sorted(terms, key=lambda term: -term.bound)
+        left = math.fsum(term.bound for term in terms)
+        self._sums = with_room(self._sums, len(self._forward))
+        touched: list[NDArray[np.int64]] = []
+        found = np.zeros(0, dtype=np.int64)
+        sums = np.zeros(0)
+        added = reached = 0
+        for term in terms:
+            length = len(self._postings[term.number])
+            if length >= _PRUNE_MINIMUM and reached >= k and length > reached // 8:
+                found = np.concatenate(touched)
+                found = found[self._alive[found]]
+                sums = self._sums[found]
+                touched = [found] if self._documents == len(self._forward) else touched
+                if _kth(sums, k) > left * (1.0 + _ROUNDING):
+                    break
+            packed = np.frombuffer(self._postings[term.number], dtype=np.int64)
+            ordinals = packed >> 32
+            before = self._sums[ordinals]
+            new = ordinals[before == 0.0]
+            touched.append(new)
+            reached += len(new)
+            self._sums[ordinals] = before + self._parts(term, ordinals, packed & 0xFFFFFFFF)
+            left -= term.bound
+            added += 1
+        else:
+            found = np.concatenate(touched)
+            sums = self._sums[found]
+            present = self._alive[found]
+            if not present.all():
+                found, sums = found[present], sums[present]
+        for cells in touched:
+            self._sums[cells] = 0.0
+        for term in terms[added:]:
+            within = sums >= (_kth(sums, k) - left) * (1.0 - _ROUNDING)
+            found, sums = found[within], sums[within]
+            holds, frequencies = self._look_up(term.number, found)
+            sums = sums + np.where(holds, self._parts(term, found, frequencies), 0.0)
+            left = max(0.0, left - term.bound)
+        return found[sums >= _kth(sums, k) * (1.0 - _ROUNDING)]
+
+    def _exact(self, plan: QueryPlan, ordinals: NDArray[np.intp]) -> NDArray[np.float64]:
+        """BM25 of present documents, added up in the order of the query's terms."""
+        frequencies = self._frequencies([term.number for term in plan.terms], ordinals)
+        norm = self._norm(ordinals)
+        total = np.zeros(len(ordinals))
+        for term, of_term in zip(plan.terms, frequencies, strict=True):
+            total += term.factor * (of_term / (of_term + norm))
+        return total
+
+    def _frequencies(self, numbers: Sequence[int], ordinals: NDArray[np.intp]) -> NDArray[np.int32]:
+        """How often each term stands in each present document, shape (terms, documents)."""
+        lists = [self._forward[ordinal] for ordinal in ordinals.tolist()]
+        sizes = [0 if one is None else len(one) // 8 for one in lists]
+        if 8 * sum(sizes) > _FORWARD_LIMIT:
+            return np.stack([self._looked_up(number, ordinals) for number in numbers])
+        pairs = np.frombuffer(b"".join(one for one in lists if one is not None), dtype=np.int32)
+        self._slots = with_room(self._slots, len(self._terms))
+        self._slots[list(numbers)] = np.arange(1, len(numbers) + 1)
+        slots = self._slots[pairs[::2]]
+        self._slots[list(numbers)] = 0
+        at = np.flatnonzero(slots)
+        document = np.repeat(np.arange(len(ordinals)), sizes)[at]
+        table = np.zeros((len(numbers), len(ordinals)), dtype=np.int32)
+        table[slots[at] - 1, document] = pairs[1::2][at]
+        return table
+
+    def _looked_up(self, number: int, ordinals: NDArray[np.intp]) -> NDArray[np.int32]:
+        holds, frequencies = self._look_up(number, ordinals)
+        return np.where(holds, frequencies, 0).astype(np.int32)
+
+    def _look_up(
+        self, number: int, ordinals: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Which documents hold a term, and how often those that do."""
         # A view is gone before the array can grow; a copy of a frequent term's list would cost more than
         # all else here.
         packed = np.frombuffer(self._postings[number], dtype=np.int64)
         if not len(packed):
-            return np.zeros(len(wanted), dtype=np.bool_), np.ones(len(wanted), dtype=np.int32)
-        at = np.searchsorted(packed, wanted.astype(np.int64) << 32)
+            return np.zeros(len(ordinals), dtype=np.bool_), np.ones(len(ordinals), dtype=np.int64)
+        at = np.searchsorted(packed, ordinals << 32)
         found = packed[np.minimum(at, len(packed) - 1)]
-        return found >> 32 == wanted, found.astype(np.int32)
-
-    def _posting(self, number: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        # Copies: a view would forbid the array to grow.
-        packed = np.frombuffer(self._postings[number], dtype=np.int64)
-        return (packed >> 32).astype(np.int32), packed.astype(np.int32)
+        return found >> 32 == ordinals, found & 0xFFFFFFFF
 
     def _parts(
-        self, term: _QueryTerm, ordinals: NDArray[np.int32], frequencies: NDArray[np.int32]
+        self, term: QueryTerm, ordinals: NDArray[np.int64], frequencies: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        mean_length = self._total_length / len(self._ordinals) or 1.0
-        slope = self._k1 * self._b / mean_length
-        norm = self._k1 * (1.0 - self._b) + slope * self._lengths[ordinals]
-        return term.factor * (frequencies / (frequencies + norm))
+        return term.factor * (frequencies / (frequencies + self._norm(ordinals)))
 
-    def _ranked(self, ordinals: NDArray[np.int32], scores: NDArray[np.float64], k: int) -> list[TermHit]:
-        keys = [self._keys[ordinal] for ordinal in ordinals.tolist()]
-        pairs = list(zip((-scores).tolist(), keys, strict=True))
-        pairs = sorted(pairs) if len(pairs) < 4 * k else heapq.nsmallest(k, pairs)
-        return [TermHit(key=key, score=-negative) for negative, key in pairs[:k]]
+    def _norm(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        mean_length = self._total_length / self._documents or 1.0
+        slope = self._k1 * self._b / mean_length
+        return np.float64(self._k1 * (1.0 - self._b)) + slope * self._lengths[ordinals].astype(np.float64)
+
+    def _factor(self, frequency: int) -> float:
+        documents = max(self._documents, LEAST_DOCUMENTS)
+        return math.log(1.0 + (documents - frequency + 0.5) / (frequency + 0.5)) * (self._k1 + 1.0)
+
+    def _present(self, term: str) -> int:
+        """The number of a term that some document holds, else -1."""
+        number = self._term_numbers.get(term, -1)
+        return number if number >= 0 and len(self._postings[number]) > self._removed_from[number] else -1
+
+    def _ordinal(self, key: str) -> int | None:
+        node = self._nodes.find(key)
+        if node is None or node >= len(self._place_of):
+            return None
+        return int(self._place_of[node]) - 1 if self._place_of[node] else None
+
+    def _places(self, nodes: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Ordinal + 1 of each node, 0 for one without words."""
+        self._place_of = with_room(self._place_of, self._nodes.room)
+        return self._place_of[nodes].astype(np.int64)
 
     def _add_term(self, term: str) -> int:
         number = len(self._terms)
@@ -280,69 +417,87 @@ class Postings:
         self._terms.append(term)
         self._postings.append(array("q"))
         self._removed_from.append(0)
+        self._largest_tf.append(1)
         self._string_bytes += len(term)
         return number
 
     def _forget(self, ordinal: int) -> None:
-        key = self._keys[ordinal]
-        assert key is not None
-        numbers, _ = _halves(self._forward[ordinal])
-        for number in numbers:
+        for number, _ in _pairs(self._forward[ordinal]):
             self._removed_from[number] += 1
         self._forward[ordinal] = None
-        self._keys[ordinal] = None
-        self._string_bytes -= len(key)
         self._alive[ordinal] = False
+        self._documents -= 1
         self._total_length -= int(self._lengths[ordinal])
 
     def _compact_if_worth_it(self) -> None:
-        dead = len(self._keys) - len(self._ordinals)
-        if dead > _COMPACT_MINIMUM and dead > _COMPACT_SHARE * len(self._keys):
+        # Half, so that each removed document has paid for its share of the work.
+        dead = len(self._forward) - self._documents
+        if dead > _COMPACT_MINIMUM and dead > self._documents:
             self._compact()
 
     def _compact(self) -> None:
         """Drop removed documents and terms that nobody holds any more; ordinals keep their order."""
-        alive = self._alive[: len(self._keys)]
-        new_ordinal = np.cumsum(alive, dtype=np.int32) - np.int32(1)
-        new_number = np.full(len(self._terms), -1, dtype=np.int32)
-        terms: list[str] = []
+        alive = self._alive[: len(self._forward)]
+        new_ordinal = np.cumsum(alive, dtype=np.int64) - 1
+        sizes = np.fromiter(map(len, self._postings), dtype=np.int64, count=len(self._postings))
+        kept_sizes = sizes - np.array(self._removed_from, dtype=np.int64)
+        held = kept_sizes > 0
+        new_number = (np.cumsum(held) - 1).astype(np.int32)
         postings: list[array[int]] = []
-        for number, term in enumerate(self._terms):
-            if len(self._postings[number]) == self._removed_from[number]:
-                continue
-            new_number[number] = len(terms)
-            terms.append(term)
-            packed = np.frombuffer(self._postings[number], dtype=np.int64)
+        start = 0
+        ends = np.cumsum(sizes)
+        while start < len(sizes):
+            # Many short lists at once: most words are rare, and a call for each would take seconds.
+            before = int(ends[start] - sizes[start])
+            stop = max(start + 1, int(np.searchsorted(ends, before + _COMPACT_BLOCK, side="right")))
+            packed = np.frombuffer(b"".join(self._postings[start:stop]), dtype=np.int64)
             ordinals = packed >> 32
             kept = alive[ordinals]
-            moved = (new_ordinal[ordinals[kept]].astype(np.int64) << 32) | (packed[kept] & 0xFFFFFFFF)
-            postings.append(array("q", moved.tobytes()))
+            moved = ((new_ordinal[ordinals[kept]] << 32) | (packed[kept] & 0xFFFFFFFF)).tobytes()
+            at = 0
+            for size in kept_sizes[start:stop].tolist():
+                if size:
+                    postings.append(array("q", moved[at : at + 8 * size]))
+                    at += 8 * size
+            start = stop
         forward_of: list[bytes | None] = []
         for forward in self._forward:
-            if forward is None:
-                continue
-            numbers = np.frombuffer(forward, dtype=np.int32, count=len(forward) // 8)
-            forward_of.append(new_number[numbers].tobytes() + forward[len(forward) // 2 :])
+            if forward is not None:
+                pairs = np.frombuffer(forward, dtype=np.int32).copy()
+                pairs[::2] = new_number[pairs[::2]]
+                forward_of.append(pairs.tobytes())
+        kept_terms = np.flatnonzero(held).tolist()
+        self._terms = [self._terms[number] for number in kept_terms]
+        self._largest_tf = [self._largest_tf[number] for number in kept_terms]
+        self._term_numbers = {term: number for number, term in enumerate(self._terms)}
+        self._postings, self._removed_from = postings, [0] * len(postings)
         self._lengths = self._lengths[: len(alive)][alive]
+        self._node_of = self._node_of[: len(alive)][alive]
         self._alive = np.ones(len(self._lengths), dtype=np.bool_)
-        self._keys = [key for key in self._keys if key is not None]
-        self._ordinals = {key: at for at, key in enumerate(self._keys) if key is not None}
-        self._terms, self._postings, self._removed_from = terms, postings, [0] * len(terms)
-        self._term_numbers = {term: number for number, term in enumerate(terms)}
+        self._place_of[self._node_of] = np.arange(1, len(self._node_of) + 1)
         self._forward = forward_of
-        self._posting_count = sum(map(len, postings))
-        self._string_bytes = sum(map(len, terms)) + sum(map(len, self._ordinals))
+        self._sums = self._sums[:0]
+        self._slots = self._slots[:0]
+        self._posting_count = int(kept_sizes.sum())
+        self._string_bytes = sum(map(len, self._terms))
 
 
-def _halves(forward: bytes | None) -> tuple[list[int], list[int]]:
+def _kth(values: NDArray[np.float64], k: int) -> float:
+    """The `k`-th largest value; the smallest when there are fewer, 0.0 when there is none."""
+    if k < len(values):
+        return float(np.partition(values, len(values) - k)[len(values) - k])
+    return float(values.min()) if len(values) and k == len(values) else 0.0
+
+
+def _pairs(forward: bytes | None) -> list[tuple[int, int]]:
     """Term numbers and their frequencies of a document that is present."""
     assert forward is not None
     values = memoryview(forward).cast("i").tolist()
-    return values[: len(values) // 2], values[len(values) // 2 :]
+    return list(zip(values[::2], values[1::2], strict=True))
 
 
 def _same_terms(left: bytes | None, right: bytes) -> bool:
     """Whether two forward lists hold the same terms equally often, in any order."""
     if left is None or len(left) != len(right):
         return False
-    return left == right or dict(zip(*_halves(left), strict=True)) == dict(zip(*_halves(right), strict=True))
+    return left == right or dict(_pairs(left)) == dict(_pairs(right))

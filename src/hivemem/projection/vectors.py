@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hivemem.domain.graph import Passage
 from hivemem.errors import Corruption, InvalidInput
-from hivemem.projection.arrays import at_least_kth, with_room
+from hivemem.projection.arrays import at_least_kth, largest_first, with_room
 from hivemem.projection.hits import PassageHit
+from hivemem.projection.numbers import NodeNumbers
+from hivemem.projection.rows import VectorRows
 from hivemem.projection.signs import Signs
 
-_COMPACT_SHARE = 0.25
 _COMPACT_MINIMUM = 64
 EXACT_ROWS = 25_000
 """Up to this many passages every one is scored; more are sifted by their signs first (measured)."""
 _SIFTED = 4_000
 _SIFTED_PER_HIT = 40
 _SIFTED_SHARE = 64
-_GATHER_ROWS = 256
+_SIFTED_MOST = 8_000
 _ROUNDING = 1e-5
 """More than float32 products of unit vectors of up to some thousand dimensions differ by."""
+
+
+class BestPassages(NamedTuple):
+    """Of each of some nodes the passage nearest to a query: node numbers, cosines, rows; same length."""
+
+    nodes: NDArray[np.intp]
+    scores: NDArray[np.float64]
+    rows: NDArray[np.intp]
 
 
 class Vectors:
@@ -37,21 +48,31 @@ class Vectors:
     Args:
         dimension: Length of every vector; all are unit vectors.
         exact_rows: Passages up to which all are scored.
+        nodes: The numbers of keys, shared with the other parts of an index.
     """
 
-    def __init__(self, dimension: int, *, exact_rows: int = EXACT_ROWS) -> None:
+    def __init__(
+        self, dimension: int, *, exact_rows: int = EXACT_ROWS, nodes: NodeNumbers | None = None
+    ) -> None:
         self._dimension = dimension
         self._exact_rows = exact_rows
+        self._nodes = NodeNumbers() if nodes is None else nodes
+        self._matrix = VectorRows(dimension)
         self._signs = Signs(dimension)
-        self._rows_of: dict[str, range] = {}
-        self._row_count = 0
-        self._live_rows = 0
-        self._matrix = np.zeros((0, dimension), dtype=np.float32)
+        # Rows that were overwritten since their signs were taken.
+        self._unsigned: list[int] = []
+        # Per row, and per node its first row + 1 (0 for none) and the number of its rows.
         self._owner = np.zeros(0, dtype=np.int32)
         self._source = np.zeros(0, dtype=np.int16)
         self._span = np.zeros((0, 2), dtype=np.int32)
-        self._keys: list[str] = []
+        self._place_of = np.zeros(0, dtype=np.int32)
+        self._size_of = np.zeros(0, dtype=np.int32)
         self._sources: list[str] = []
+        self._node_count = 0
+        self._live_rows = 0
+        # First rows of gaps by their length: the next node with so many passages goes there.
+        self._gaps: defaultdict[int, list[int]] = defaultdict(list)
+        self._dead: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return self._live_rows
@@ -59,13 +80,13 @@ class Vectors:
     @property
     def node_count(self) -> int:
         """Nodes that have at least one passage."""
-        return len(self._rows_of)
+        return self._node_count
 
     @property
     def size_bytes(self) -> int:
-        """Memory held: the arrays, and an estimate of the key table."""
-        arrays = (self._matrix, self._owner, self._source, self._span)
-        return sum(a.nbytes for a in arrays) + self._signs.nbytes + 200 * len(self._keys)
+        """Memory held; the table of keys is counted apart."""
+        arrays = (self._owner, self._source, self._span, self._place_of, self._size_of)
+        return sum(array.nbytes for array in arrays) + self._matrix.nbytes + self._signs.nbytes
 
     def put(self, key: str, passages: Sequence[Passage]) -> None:
         """Set the passages of a node; none removes them.
@@ -88,33 +109,55 @@ class Vectors:
         self.remove(key)
         if not passages:
             return
-        start, end = self._row_count, self._row_count + len(passages)
-        if end > len(self._owner):
-            self._matrix = with_room(self._matrix, end)
-            self._owner = with_room(self._owner, end)
-            self._source = with_room(self._source, end)
-            self._span = with_room(self._span, end)
-        self._matrix[start:end] = vectors
-        self._owner[start:end] = len(self._keys)
-        self._keys.append(key)
+        node = self._nodes.take(key)
+        start = self._placed(vectors)
+        end = start + len(passages)
+        self._owner = with_room(self._owner, end)
+        self._source = with_room(self._source, end)
+        self._span = with_room(self._span, end)
+        self._owner[start:end] = node
         for row, passage in enumerate(passages, start=start):
             self._source[row] = self._source_number(passage.source)
             self._span[row] = (passage.start, passage.end)
-        self._rows_of[key] = range(start, end)
-        self._row_count = end
+        self._place_of = with_room(self._place_of, node + 1)
+        self._size_of = with_room(self._size_of, node + 1)
+        self._place_of[node] = start + 1
+        self._size_of[node] = len(passages)
+        self._node_count += 1
         self._live_rows += len(passages)
 
     def remove(self, key: str) -> bool:
         """Take the passages of a node out; False when it has none."""
-        rows = self._rows_of.pop(key, None)
-        if rows is None:
+        rows = self._rows_of(key)
+        if not rows:
             return False
+        node = int(self._owner[rows.start])
         self._owner[rows.start : rows.stop] = -1
+        self._gaps[len(rows)].append(rows.start)
+        self._dead = None
+        self._place_of[node] = self._size_of[node] = 0
+        self._nodes.release(node)
+        self._node_count -= 1
         self._live_rows -= len(rows)
-        dead = self._row_count - self._live_rows
-        if dead > _COMPACT_MINIMUM and dead > _COMPACT_SHARE * self._row_count:
+        dead = len(self._matrix) - self._live_rows
+        if dead > _COMPACT_MINIMUM and dead > self._live_rows:
             self._compact()
         return True
+
+    def settle(self) -> None:
+        """Take the signs of new vectors, when there are so many that a search needs them.
+
+        A search does it too; whoever adds many vectors calls this, so that no search has to wait for it.
+        """
+        if self._live_rows <= self._exact_rows:
+            return
+        rows = np.unique(np.array(self._unsigned, dtype=np.intp))
+        rows = rows[rows < len(self._signs)]
+        if len(rows):
+            self._signs.replace(rows, self._matrix.take(rows))
+        self._unsigned.clear()
+        for start in range(len(self._signs), len(self._matrix), 4096):
+            self._signs.append(self._matrix.between(start, min(start + 4096, len(self._matrix))))
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[PassageHit]:
         """The `k` nodes nearest to `vector` by their best passage, best first, ties by key.
@@ -122,107 +165,137 @@ class Vectors:
         Raises:
             InvalidInput: `vector` has another length than the model's.
         """
-        query = self._query(vector)
-        if k <= 0 or not self._live_rows:
-            return []
-        nodes = min(k, len(self._rows_of))
-        wanted = k
-        while True:
-            rows, approximate = self._candidates(query, wanted)
-            near = rows[_near_kth(approximate, wanted)]
-            if len(np.unique(self._owner[near])) >= nodes:
-                return self._best_per_node(near, query)[:k]
-            # Several passages of one node took places; ask for more.
-            wanted *= 4
+        return self.described(self.best(vector, k))
 
     def cosine(self, vector: NDArray[np.float32], keys: Collection[str]) -> dict[str, PassageHit]:
         """The best passage of each given node, equal to what `search` gives; without vectors: left out."""
-        query = self._query(vector)
-        rows = [row for key in dict.fromkeys(keys) for row in self._rows_of.get(key, ())]
-        hits = self._best_per_node(np.array(rows, dtype=np.intp), query) if rows else []
+        nodes = [node for key in dict.fromkeys(keys) if (node := self._nodes.find(key)) is not None]
+        hits = self.described(self.best_of(vector, np.array(nodes, dtype=np.intp)))
         return {hit.key: hit for hit in hits}
+
+    def best(self, vector: NDArray[np.float32], k: int) -> BestPassages:
+        """The `k` nodes nearest to `vector` by their best passage, best first, ties by key."""
+        query = self._query(vector)
+        wanted, nodes = k, min(k, self._node_count)
+        near = np.zeros(0, dtype=np.intp)
+        while nodes > 0:
+            rows, approximate = self._candidates(query, wanted)
+            near = rows[_near_kth(approximate, wanted)]
+            if len(np.unique(self._owner[near])) >= nodes:
+                break
+            # Several passages of one node took places; ask for more.
+            wanted *= 4
+        found = self._best_per_node(near, query)
+        chosen = largest_first(found.scores, k, lambda at: self._nodes.key(int(found.nodes[at])))
+        return BestPassages(found.nodes[chosen], found.scores[chosen], found.rows[chosen])
+
+    def best_of(self, vector: NDArray[np.float32], nodes: NDArray[np.intp]) -> BestPassages:
+        """The best passage of each of these different nodes, by number; those without vectors are left out."""
+        query = self._query(vector)
+        self._place_of = with_room(self._place_of, self._nodes.room)
+        self._size_of = with_room(self._size_of, self._nodes.room)
+        sizes = self._size_of[nodes].astype(np.intp)
+        offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rows = np.repeat(self._place_of[nodes].astype(np.intp) - 1, sizes) + offsets
+        return self._best_per_node(np.sort(rows), query)
+
+    def described(self, found: BestPassages) -> list[PassageHit]:
+        """The hits with their keys and where in the texts they stand."""
+        return [
+            PassageHit(key, score, self._sources[source], start, end)
+            for key, score, source, (start, end) in zip(
+                self._nodes.keys(found.nodes.tolist()),
+                found.scores.tolist(),
+                self._source[found.rows].tolist(),
+                self._span[found.rows].tolist(),
+                strict=True,
+            )
+        ]
 
     def _candidates(
         self, query: NDArray[np.float32], count: int
     ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Rows that hold (nearly always) the best `count`, and their cosines within `_ROUNDING`."""
-        # Row by row (vecdot) and not as a matrix product, which BLAS would spread over all cores: where
-        # these are busy with a model, it takes eight times as long and burns the model's time waiting.
-        alive = self._owner[: self._row_count] >= 0
-        sifted = max(_SIFTED, _SIFTED_PER_HIT * count, self._live_rows // _SIFTED_SHARE)
+        least = max(_SIFTED, _SIFTED_PER_HIT * count)
+        sifted = max(least, min(_SIFTED_MOST, self._live_rows // _SIFTED_SHARE))
         if self._live_rows <= max(self._exact_rows, sifted):
-            approximate = np.vecdot(self._matrix[: self._row_count], query)
-            rows = np.flatnonzero(alive)
-            return rows, approximate if len(rows) == self._row_count else approximate[rows]
-        self._signs.extend(self._matrix[: self._row_count])
-        rows = self._signs.nearest(query, alive, sifted)
-        approximate = np.empty(len(rows), dtype=np.float32)
-        gathered = np.empty((_GATHER_ROWS, self._dimension), dtype=np.float32)
-        for start in range(0, len(rows), _GATHER_ROWS):
-            part = rows[start : start + _GATHER_ROWS]
-            # Into one small buffer: a fresh copy of all rows would cost more in page faults.
-            np.take(self._matrix, part, axis=0, out=gathered[: len(part)], mode="clip")
-            np.vecdot(gathered[: len(part)], query, out=approximate[start : start + len(part)])
-        return rows, approximate
+            approximate = self._matrix.dots(query)
+            if self._live_rows == len(self._matrix):
+                return np.arange(len(self._matrix)), approximate
+            rows = np.flatnonzero(self._owner[: len(self._matrix)] >= 0)
+            return rows, approximate[rows]
+        self.settle()
+        if self._dead is None:
+            self._dead = np.flatnonzero(self._owner[: len(self._matrix)] < 0)
+        rows = self._signs.nearest(query, self._dead, sifted)
+        return rows, self._matrix.dots(query, rows)
 
-    def _best_per_node(self, rows: NDArray[np.intp], query: NDArray[np.float32]) -> list[PassageHit]:
+    def _best_per_node(self, rows: NDArray[np.intp], query: NDArray[np.float32]) -> BestPassages:
         # Multiply and sum, not a matrix product: its rounding would depend on the number of rows.
-        products = self._matrix[rows].astype(np.float64) * query.astype(np.float64)
-        scores = products.sum(axis=1).tolist()
-        best: dict[int, tuple[float, int]] = {}
-        for row, owner, score in zip(rows.tolist(), self._owner[rows].tolist(), scores, strict=True):
-            # The first passage wins a tie; rows of a node are in reading order.
-            if owner not in best or score > best[owner][0]:
-                best[owner] = (score, row)
-        best_rows = [row for _, row in best.values()]
-        hits = [
-            PassageHit(key=self._keys[owner], score=score, source=self._sources[source], start=start, end=end)
-            for (owner, (score, _)), source, (start, end) in zip(
-                best.items(), self._source[best_rows].tolist(), self._span[best_rows].tolist(), strict=True
-            )
-        ]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+        products = self._matrix.take(rows).astype(np.float64) * query.astype(np.float64)
+        scores = products.sum(axis=1)
+        owners = self._owner[rows].astype(np.intp)
+        # The first passage wins a tie; rows of a node are in reading order.
+        order = np.lexsort((rows, -scores, owners))
+        owners = owners[order]
+        first = np.ones(len(order), dtype=np.bool_)
+        first[1:] = owners[1:] != owners[:-1]
+        chosen = order[first]
+        return BestPassages(owners[first], scores[chosen], rows[chosen])
 
     def _query(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         if vector.shape != (self._dimension,):
             raise InvalidInput(f"the query vector has shape {vector.shape}, not ({self._dimension},).")
         return np.asarray(vector, dtype=np.float32)
 
+    def _placed(self, vectors: NDArray[np.float32]) -> int:
+        """Write the rows into a gap that they fill, or else at the end; the number of the first."""
+        gaps = self._gaps.get(len(vectors))
+        if not gaps:
+            return self._matrix.append(vectors)
+        start = gaps.pop()
+        self._dead = None
+        self._matrix.replace(start, vectors)
+        self._unsigned.extend(range(start, start + len(vectors)))
+        return start
+
     def _source_number(self, source: str) -> int:
         if source not in self._sources:
             self._sources.append(source)
         return self._sources.index(source)
 
+    def _rows_of(self, key: str) -> range:
+        node = self._nodes.find(key)
+        if node is None or node >= len(self._place_of) or not self._size_of[node]:
+            return range(0)
+        first = int(self._place_of[node]) - 1
+        return range(first, first + int(self._size_of[node]))
+
     def _is_stored(self, key: str, passages: Sequence[Passage], vectors: NDArray[np.float32]) -> bool:
-        rows = self._rows_of.get(key)
-        if rows is None or len(rows) != len(passages):
+        rows = self._rows_of(key)
+        if not rows or len(rows) != len(passages):
             return False
         spans = [
             (self._sources[self._source[row]], int(self._span[row, 0]), int(self._span[row, 1]))
             for row in rows
         ]
         return spans == [(p.source, p.start, p.end) for p in passages] and np.array_equal(
-            self._matrix[rows.start : rows.stop], vectors
+            self._matrix.between(rows.start, rows.stop), vectors
         )
 
     def _compact(self) -> None:
-        alive = self._owner[: self._row_count] >= 0
-        keys: list[str] = []
-        owner = np.zeros(self._live_rows, dtype=np.int32)
-        at = 0
-        rows_of: dict[str, range] = {}
-        # Rows of a node lie together and nodes are in row order, since rows are only appended.
-        for key, rows in self._rows_of.items():
-            owner[at : at + len(rows)] = len(keys)
-            rows_of[key] = range(at, at + len(rows))
-            keys.append(key)
-            at += len(rows)
-        self._matrix = self._matrix[: self._row_count][alive]
+        """Drop the gaps; rows keep their order, so those of a node stay together."""
+        alive = np.flatnonzero(self._owner[: len(self._matrix)] >= 0)
+        self._matrix.keep(alive)
         self._signs = Signs(self._dimension)
-        self._source = self._source[: self._row_count][alive]
-        self._span = self._span[: self._row_count][alive]
-        self._owner, self._keys, self._rows_of = owner, keys, rows_of
-        self._row_count = self._live_rows
+        self._unsigned.clear()
+        self._owner = self._owner[alive]
+        self._source = self._source[alive]
+        self._span = self._span[alive]
+        owners, first = np.unique(self._owner, return_index=True)
+        self._place_of[owners] = first + 1
+        self._gaps.clear()
+        self._dead = None
 
 
 def _near_kth(approximate: NDArray[np.float32], k: int) -> NDArray[np.intp]:

@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hivemem.errors import InvalidInput
 
 RRF_K = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedHit:
-    """One node of the joined list; `ranks` maps each leg that found it to its rank there, from 1."""
-
-    key: str
-    score: float
-    ranks: Mapping[str, int]
-
-
-def reciprocal_rank_fusion(rankings: Mapping[str, Sequence[str]], *, k: int = RRF_K) -> list[FusedHit]:
+def reciprocal_rank_fusion(
+    rankings: Sequence[NDArray[np.intp]], *, k: int = RRF_K
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Merge ranked lists by rank alone, so legs need not share a scale of scores.
 
-    A leg gives `1 / (k + rank)` to each key it returned and nothing to the others. Equal totals are
-    ordered by key: the same input always gives the same output.
+    A leg gives `1 / (k + rank)`, ranks from 1, to each node it returned and nothing to the others.
 
     Args:
-        rankings: Leg name -> keys, best first, each key once. R lists of any length, n keys in all.
+        rankings: For each leg the numbers of its nodes, best first, each once. R lists of any length,
+            n nodes in all.
         k: Damping in ranks, positive. Larger values flatten the difference between top and tail.
 
     Returns:
-        One hit per distinct key, best first. Scores lie in (0, R / (k + 1)], have no unit, and must
-        not be compared between queries.
+        The distinct nodes in ascending order, and their scores. Scores lie in (0, R / (k + 1)], have no
+        unit, must not be compared between queries, and do not depend on the order of the legs.
 
     Raises:
-        InvalidInput: `k` is not positive, or a list names a key twice.
+        InvalidInput: `k` is not positive, or a list names a node twice.
 
     Cost: O(n log n), no I/O.
     Source: Cormack, Clarke, Buettcher, SIGIR 2009, doi:10.1145/1571941.1572114 (k = 60 is theirs).
 
     Example:
-        >>> hits = reciprocal_rank_fusion({"bm25": ["a", "b"], "dense": ["b", "c"]})
-        >>> [hit.key for hit in hits]
-        ['b', 'a', 'c']
+        >>> legs = [np.array([7, 4]), np.array([4, 9])]
+        >>> nodes, scores = reciprocal_rank_fusion(legs)
+        >>> nodes.tolist(), [round(score, 4) for score in scores.tolist()]
+        ([4, 7, 9], [0.0325, 0.0164, 0.0161])
     """
     if k <= 0:
         raise InvalidInput(f"the fusion constant k is {k}; it must be positive.")
-    ranks: dict[str, dict[str, int]] = {}
-    for leg, keys in rankings.items():
-        for rank, key in enumerate(keys, start=1):
-            seen = ranks.setdefault(key, {})
-            if leg in seen:
-                raise InvalidInput(f"the leg {leg!r} returned {key!r} twice.")
-            seen[leg] = rank
-    # fsum, not sum: the total must not depend on the order of the legs.
-    hits = [
-        FusedHit(key=key, score=math.fsum(1 / (k + rank) for rank in seen.values()), ranks=seen)
-        for key, seen in ranks.items()
-    ]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+    if not rankings:
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    nodes, places = np.unique(np.concatenate(rankings), return_inverse=True)
+    parts = np.zeros((len(rankings), len(nodes)))
+    start = 0
+    for leg, ranking in zip(parts, rankings, strict=True):
+        here = places[start : start + len(ranking)]
+        leg[here] = 1.0 / (k + np.arange(1, len(ranking) + 1))
+        if np.count_nonzero(leg) != len(ranking):
+            raise InvalidInput(f"a leg returned a node twice: {ranking.tolist()}.")
+        start += len(ranking)
+    # Sorted, because the total must not depend on the order of the legs.
+    return nodes.astype(np.intp), np.sort(parts, axis=0).sum(axis=0)

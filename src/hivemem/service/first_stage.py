@@ -1,23 +1,29 @@
 """The first stage of recall: both text legs, their fusion, and one step along the relationships.
 
-Everything but the models, in one call on the projection of a graph: no storage, no waiting.
+Everything but the models, in one call on the projection of a graph: no storage, no waiting. It works on
+node numbers; keys and texts' places are looked up for the candidates that are handed on.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hivemem.projection.graph_index import GraphIndex
+from hivemem.projection.adjacency import Link
+from hivemem.projection.graph_index import GraphIndex, GraphParts
 from hivemem.projection.hits import Neighbour, PassageHit, TermScore
+from hivemem.projection.postings import QueryPlan
+from hivemem.projection.vectors import BestPassages
 from hivemem.retrieval.analyse import AnalysedQuery
-from hivemem.retrieval.fuse import FusedHit, reciprocal_rank_fusion
-from hivemem.retrieval.ranking import Calibration, Evidence, evidence_points, support_points
+from hivemem.retrieval.evidence import evidence_of_nodes
+from hivemem.retrieval.fuse import reciprocal_rank_fusion
+from hivemem.retrieval.ranking import Calibration, support_points
 
 LEG_DEPTH = 100
 """Hits that each leg hands to the fusion."""
@@ -30,13 +36,13 @@ HUB_DEGREE = 32
 """A node with more relationships neither gives nor gets support: it is beside everything."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A node that may answer, with all that is known before the cross-encoder reads it.
 
     `points` come from its own text, `support` from its neighbours; both in logit points.
     `rrf` is None for a node that no text leg returned. `respelled` is the share of the informative
-    words that it holds in another spelling or form alone.
+    words that it holds in another spelling or form alone. `revision` is that of the node whose text
+    this is about.
     """
 
     key: str
@@ -47,6 +53,7 @@ class Candidate:
     terms: TermScore
     passage: PassageHit | None
     neighbours: tuple[Neighbour, ...]
+    revision: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +79,40 @@ class FirstStage:
     milliseconds: float
 
 
+class TextLegs(NamedTuple):
+    """What both text legs found: nodes by BM25, best passages, and all nodes in order with their RRF score.
+
+    Milliseconds are those of each leg. `dense` is None without a vector.
+    """
+
+    bm25: NDArray[np.intp]
+    bm25_scores: NDArray[np.float64]
+    dense: BestPassages | None
+    nodes: NDArray[np.intp]
+    rrf: NDArray[np.float64]
+    bm25_ms: float
+    dense_ms: float
+
+
+def text_legs(graph: GraphParts, plan: QueryPlan, vector: NDArray[np.float32] | None) -> TextLegs:
+    """Search by word and by meaning, and join both lists by rank."""
+    started = time.perf_counter()
+    nodes, scores = graph.postings.best(plan, LEG_DEPTH)
+    after_bm25 = time.perf_counter()
+    dense = None if vector is None else graph.vectors.best(vector, LEG_DEPTH)
+    after_dense = time.perf_counter()
+    fused, rrf = reciprocal_rank_fusion([nodes] if dense is None else [nodes, dense.nodes])
+    return TextLegs(
+        nodes,
+        scores,
+        dense,
+        fused,
+        rrf,
+        1000 * (after_bm25 - started),
+        1000 * (after_dense - after_bm25),
+    )
+
+
 def first_stage(
     index: GraphIndex,
     query: AnalysedQuery,
@@ -90,130 +131,154 @@ def first_stage(
         keep: How many of the best candidates are returned; all by default.
     """
     started = time.perf_counter()
-    bm25_hits = index.search_terms(query, LEG_DEPTH)
-    after_bm25 = time.perf_counter()
-    dense_hits = [] if vector is None else index.search_vectors(vector, LEG_DEPTH)
-    after_dense = time.perf_counter()
-    fused = reciprocal_rank_fusion(
-        {"bm25": [hit.key for hit in bm25_hits], "dense": [hit.key for hit in dense_hits]}
-    )
-    scored = _Scored(index, query, vector, calibration, known={hit.key: hit for hit in dense_hits})
-    scored.add(hit.key for hit in fused)
-    related = _spread(index, scored)
-    candidates = _candidates(query, fused, scored, related, calibration, keep)
+    with index.reading() as graph:
+        plan = graph.postings.plan(query)
+        legs = text_legs(graph, plan, vector)
+        scored = _Scored(graph, plan, vector, calibration, legs)
+        related = _spread(graph, scored)
+        candidates = _candidates(graph, query, plan, legs, scored, related, calibration, keep)
     return FirstStage(
         candidates=candidates,
-        names_known=_names_known(index, query),
-        fused=len(fused),
-        bm25=Leg(hits=len(bm25_hits), milliseconds=1000 * (after_bm25 - started)),
-        dense=Leg(
-            hits=None if vector is None else len(dense_hits),
-            milliseconds=1000 * (after_dense - after_bm25),
-        ),
+        names_known=_names_known(plan, query),
+        fused=len(legs.nodes),
+        bm25=Leg(hits=len(legs.bm25), milliseconds=legs.bm25_ms),
+        dense=Leg(hits=None if legs.dense is None else len(legs.dense.nodes), milliseconds=legs.dense_ms),
         milliseconds=1000 * (time.perf_counter() - started),
     )
 
 
 class _Scored:
-    """The exact evidence of each node that was asked about. `known` are hits of the dense leg."""
+    """The exact evidence of each node that was asked about; those of the legs from the beginning.
+
+    `points` and the row of the best `passages` are kept by node number.
+    """
 
     def __init__(
         self,
-        index: GraphIndex,
-        query: AnalysedQuery,
+        graph: GraphParts,
+        plan: QueryPlan,
         vector: NDArray[np.float32] | None,
         calibration: Calibration,
-        known: dict[str, PassageHit],
+        legs: TextLegs,
     ) -> None:
-        self._index = index
-        self._query = query
+        self._graph = graph
+        self._plan = plan
         self._vector = vector
         self._calibration = calibration
-        self.terms: dict[str, TermScore] = {}
-        self.passages = known
-        self.points: dict[str, float] = {}
+        self.points: dict[int, float] = {}
+        self.passages: dict[int, tuple[float, int]] = {}
+        bm25 = np.zeros(len(legs.nodes))
+        bm25[np.searchsorted(legs.nodes, legs.bm25)] = legs.bm25_scores
+        unscored = np.setdiff1d(legs.nodes, legs.bm25, assume_unique=True)
+        bm25[np.searchsorted(legs.nodes, unscored)] = graph.postings.scores_of(plan, unscored)
+        cosine = None
+        if vector is not None and legs.dense is not None:
+            cosine = np.full(len(legs.nodes), np.nan)
+            self._note(legs.dense, legs.nodes, cosine)
+            unseen = np.setdiff1d(legs.nodes, legs.dense.nodes, assume_unique=True)
+            self._note(graph.vectors.best_of(vector, unseen), legs.nodes, cosine)
+        self._weigh(legs.nodes, bm25, cosine)
 
-    def add(self, keys: Iterable[str]) -> None:
-        """Score the keys that are new."""
-        fresh = [key for key in keys if key not in self.points]
-        if not fresh:
+    def add(self, nodes: set[int]) -> None:
+        """Score the nodes that are new."""
+        fresh = np.array(sorted(nodes - self.points.keys()), dtype=np.intp)
+        if not len(fresh):
             return
-        self.terms.update(self._index.score_terms(self._query, fresh))
+        cosine = None
         if self._vector is not None:
-            unseen = [key for key in fresh if key not in self.passages]
-            self.passages.update(self._index.cosine(self._vector, unseen))
-        for key in fresh:
-            terms, passage = self.terms[key], self.passages.get(key)
-            self.points[key] = evidence_points(
-                Evidence(
-                    cosine=None if passage is None else passage.score, bm25=terms.bm25, ideal=terms.ideal
-                ),
-                self._calibration,
-            )
+            cosine = np.full(len(fresh), np.nan)
+            self._note(self._graph.vectors.best_of(self._vector, fresh), fresh, cosine)
+        self._weigh(fresh, self._graph.postings.scores_of(self._plan, fresh), cosine)
+
+    def _note(self, found: BestPassages, nodes: NDArray[np.intp], cosine: NDArray[np.float64]) -> None:
+        """Keep the best passages of some of `nodes`, which are in order."""
+        cosine[np.searchsorted(nodes, found.nodes)] = found.scores
+        best = zip(found.scores.tolist(), found.rows.tolist(), strict=True)
+        self.passages.update(zip(found.nodes.tolist(), best, strict=True))
+
+    def _weigh(
+        self, nodes: NDArray[np.intp], bm25: NDArray[np.float64], cosine: NDArray[np.float64] | None
+    ) -> None:
+        points = evidence_of_nodes(bm25, self._plan.ideal, cosine, self._calibration)
+        self.points.update(zip(nodes.tolist(), points.tolist(), strict=True))
 
 
-def _spread(index: GraphIndex, scored: _Scored) -> dict[str, dict[str, Neighbour]]:
+def _spread(graph: GraphParts, scored: _Scored) -> dict[int, dict[int, Link]]:
     """The neighbours of the best candidates, by node and both ways; their evidence is scored too."""
-    best = sorted(scored.points, key=lambda key: (-scored.points[key], key))[:SPREADING]
-    related: dict[str, dict[str, Neighbour]] = defaultdict(dict)
-    for key in best:
-        if index.degree(key) > HUB_DEGREE:
-            continue
-        for neighbour in index.neighbours(key, MAX_NEIGHBOURS):
-            if index.degree(neighbour.key) <= HUB_DEGREE:
-                related[key].setdefault(neighbour.key, neighbour)
-    scored.add([other for others in related.values() for other in others])
-    for key, others in list(related.items()):
-        for other, neighbour in others.items():
-            related[other].setdefault(key, _reversed(neighbour, key))
+    best = np.array(_best_first(graph, scored.points)[:SPREADING], dtype=np.intp)
+    adjacency = graph.adjacency
+    best = best[adjacency.degrees_of(best) <= HUB_DEGREE]
+    links = adjacency.links(best.tolist(), MAX_NEIGHBOURS)
+    others = np.array([link.node for of_node in links for link in of_node], dtype=np.intp)
+    hubs = set(others[adjacency.degrees_of(others) > HUB_DEGREE].tolist())
+    related: dict[int, dict[int, Link]] = defaultdict(dict)
+    for node, of_node in zip(best.tolist(), links, strict=True):
+        for link in of_node:
+            if link.node not in hubs:
+                related[node].setdefault(link.node, link)
+    scored.add({other for others in related.values() for other in others})
+    for node, of_node in list(related.items()):
+        for other, link in of_node.items():
+            related[other].setdefault(node, link._replace(node=node, outgoing=not link.outgoing))
     return related
 
 
-def _reversed(neighbour: Neighbour, key: str) -> Neighbour:
-    return Neighbour(
-        edge_id=neighbour.edge_id,
-        kind=neighbour.kind,
-        key=key,
-        relationship=neighbour.relationship,
-        direction="incoming" if neighbour.direction == "outgoing" else "outgoing",
-        strength=neighbour.strength,
-    )
+def _best_first(graph: GraphParts, points: Mapping[int, float]) -> list[int]:
+    """The nodes by their points, most first, ties by key."""
+    key = graph.numbers.key
+    return [node for _, _, node in sorted((-value, key(node), node) for node, value in points.items())]
 
 
 def _candidates(
+    graph: GraphParts,
     query: AnalysedQuery,
-    fused: list[FusedHit],
+    plan: QueryPlan,
+    legs: TextLegs,
     scored: _Scored,
-    related: Mapping[str, Mapping[str, Neighbour]],
+    related: Mapping[int, Mapping[int, Link]],
     calibration: Calibration,
     keep: int | None,
 ) -> tuple[Candidate, ...]:
-    rrf = {hit.key: hit.score for hit in fused}
+    points = scored.points
     support = {
-        key: support_points([scored.points[other] for other in others], calibration)
-        for key, others in related.items()
+        node: support_points([points[other] for other in others], calibration)
+        for node, others in related.items()
     }
-    best = sorted(scored.points, key=lambda key: (-(scored.points[key] + support.get(key, 0.0)), key))
+    totals = {node: value + support.get(node, 0.0) for node, value in points.items()}
+    best = _best_first(graph, totals)[:keep]
+    rrf = dict(zip(legs.nodes.tolist(), legs.rrf.tolist(), strict=True))
+    with_passage = [node for node in best if node in scored.passages]
+    passages = BestPassages(
+        np.array(with_passage, dtype=np.intp),
+        np.array([scored.passages[node][0] for node in with_passage]),
+        np.array([scored.passages[node][1] for node in with_passage], dtype=np.intp),
+    )
+    passage_of = dict(zip(with_passage, graph.vectors.described(passages), strict=True))
+    terms = graph.postings.described(plan, np.array(best, dtype=np.intp))
+    named = graph.adjacency.neighbour
     return tuple(
         Candidate(
-            key=key,
-            points=scored.points[key],
-            support=support.get(key, 0.0),
-            rrf=rrf.get(key),
-            respelled=_respelled_share(query, scored.terms[key]),
-            terms=scored.terms[key],
-            passage=scored.passages.get(key),
-            neighbours=tuple(related[key].values()) if key in related else (),
+            key,
+            points[node],
+            support.get(node, 0.0),
+            rrf.get(node),
+            _respelled_share(query, of_node),
+            of_node,
+            passage_of.get(node),
+            tuple(map(named, related[node].values())) if node in related else (),
+            revision,
         )
-        for key in best[:keep]
+        for node, key, of_node, revision in zip(
+            best, graph.numbers.keys(best), terms, graph.revisions.of(best), strict=True
+        )
     )
 
 
-def _names_known(index: GraphIndex, query: AnalysedQuery) -> bool | None:
+def _names_known(plan: QueryPlan, query: AnalysedQuery) -> bool | None:
     names = query.names
     if not any(names):
         return None
-    return all(known for named, known in zip(names, index.known_words(query), strict=True) if named)
+    return all(known for named, known in zip(names, plan.known, strict=True) if named)
 
 
 def _respelled_share(query: AnalysedQuery, terms: TermScore) -> float:

@@ -29,6 +29,7 @@ from hivemem.service.access import Access
 from hivemem.service.change import Change
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
+from hivemem.service.ingest import Ingest
 from hivemem.service.nodes import Nodes
 from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
@@ -37,6 +38,7 @@ from hivemem.service.reembed import Reembed
 from hivemem.service.relate import Relate
 from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
+from hivemem.service.schema import needed_driver
 from hivemem.service.session_touches import SessionTouches
 from hivemem.settings import Settings
 from hivemem.storage.sqlite import SqliteStore
@@ -82,6 +84,7 @@ class OpenServices:
     history: History
     change: Change
     relate: Relate
+    ingest: Ingest
     access: Access
     touches: SessionTouches
     background: Background
@@ -169,18 +172,44 @@ class Background:
                 await asyncio.wait_for(self._woken.wait(), _EMBED_RETRY_SECONDS if self._waiting else None)
 
 
+async def open_store(settings: Settings) -> Store:
+    """Open the database that the settings name; the folder of a file must exist.
+
+    Raises:
+        InvalidInput: `database_url` cannot be read, or its driver is not installed.
+        Conflict: The schema is outdated and `database_migrations` is manual.
+        Corruption: Not a hivemem database, or damaged.
+        Unavailable: It cannot be opened, or is locked for too long.
+    """
+    if not settings.database_url:
+        return await SqliteStore.open(
+            settings.database_path, busy_timeout_seconds=settings.busy_timeout_seconds
+        )
+    with needed_driver():
+        from hivemem.storage.postgres import PostgresStore
+    return await PostgresStore.open(
+        settings.database_url,
+        connections=settings.database_connections,
+        wait_seconds=settings.busy_timeout_seconds,
+        statement_seconds=settings.database_statement_seconds,
+        migrate=settings.database_migrations == "automatic",
+    )
+
+
 async def open_services(settings: Settings, *, background: bool = False) -> OpenServices:
-    """Open the database in `settings.data_dir`, which must exist, and start loading the models.
+    """Open the database and start loading the models. `settings.data_dir` must exist.
 
     Args:
         settings: Checked values.
         background: Embed in the background what was stored without a vector; for processes that stay.
 
     Raises:
-        Corruption: The file is not a hivemem database, or is damaged.
-        Unavailable: The file cannot be opened or is locked for too long.
+        InvalidInput: `database_url` cannot be used.
+        Conflict: The schema is outdated, and is not to be migrated.
+        Corruption: The database is not hivemem's, or is damaged.
+        Unavailable: The database cannot be opened or is locked for too long.
     """
-    store = await SqliteStore.open(settings.database_path, busy_timeout_seconds=settings.busy_timeout_seconds)
+    store = await open_store(settings)
     clock, limits = SystemClock(), settings.limits
     executor = ModelExecutor(
         None,
@@ -196,19 +225,20 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
     work = Background(settings, executor, hot, store)
     if background:
         work.keep_embedding()
+    remember = Remember(
+        store=store,
+        executor=executor,
+        clock=clock,
+        limits=limits,
+        on_pending=work.embed_pending if background else None,
+    )
     return OpenServices(
         settings=settings,
         clock=clock,
         store=store,
         executor=executor,
         hot=hot,
-        remember=Remember(
-            store=store,
-            executor=executor,
-            clock=clock,
-            limits=limits,
-            on_pending=work.embed_pending if background else None,
-        ),
+        remember=remember,
         recall=Recall(
             store=store,
             hot=hot,
@@ -237,6 +267,7 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
         history=History(store=store, executor=executor, clock=clock),
         change=Change(store=store, clock=clock, limits=limits),
         relate=Relate(store=store, clock=clock, limits=limits),
+        ingest=Ingest(store=store, remember=remember, limits=limits),
         access=Access(store=store, clock=clock),
         touches=touches,
         background=work,

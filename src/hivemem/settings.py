@@ -86,9 +86,29 @@ class Settings:
     )
     busy_timeout_seconds: float = _setting(
         10.0,
-        "How long a write waits for another process's write before it answers 503.",
+        "How long a write waits for another process's write before it answers 503. With PostgreSQL, how long "
+        "any call waits for a connection, a lock, or the server's return.",
         minimum=0.0,
         maximum=300.0,
+    )
+    database_url: str = _setting(
+        "",
+        "PostgreSQL database instead of the file in the data folder: "
+        "`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`. Rather in the environment than on the command "
+        "line, which others can read.",
+        secret=True,
+    )
+    database_connections: int = _setting(
+        10, "Most connections of a process to PostgreSQL.", minimum=1, maximum=1_000
+    )
+    database_statement_seconds: float = _setting(
+        30.0, "How long PostgreSQL may work on one statement.", minimum=0.1, maximum=3_600.0
+    )
+    database_migrations: str = _setting(
+        "automatic",
+        "Whether an outdated PostgreSQL schema is brought up to date when it is opened, or refused until "
+        "`hivemem db migrate` has run.",
+        choices=("automatic", "manual"),
     )
 
     max_body_bytes: int = _setting(
@@ -116,6 +136,12 @@ class Settings:
     )
     max_keys_per_call: int = _setting(100, "Most keys in one hm_get_nodes call.", minimum=1, maximum=10_000)
     max_assets: int = _setting(100, "Most assets of one node.", minimum=0, maximum=10_000)
+    max_ingest_characters: int = _setting(
+        100_000,
+        "Most characters of a text that one call takes apart into memories.",
+        minimum=1,
+        maximum=10_000_000,
+    )
     max_import_batch: int = _setting(
         256,
         "Nodes that `hivemem import` stores in one transaction; more is faster and holds the write lock "
@@ -236,6 +262,7 @@ class Settings:
             max_relationships_per_call=self.max_relationships_per_call,
             max_keys_per_call=self.max_keys_per_call,
             max_assets=self.max_assets,
+            max_ingest_characters=self.max_ingest_characters,
             max_import_batch=self.max_import_batch,
         )
 

@@ -37,7 +37,7 @@ def loaded_settings(arguments: argparse.Namespace, **flags: object) -> LoadedSet
     Raises:
         SettingsProblem: An unknown name or a bad value, wherever it was set.
     """
-    given: dict[str, object] = {"data_dir": getattr(arguments, "data_dir", None)}
+    given: dict[str, object] = {name: getattr(arguments, name, None) for name in ("data_dir", "database_url")}
     for override in getattr(arguments, "overrides", None) or ():
         name, equals, value = str(override).partition("=")
         if not equals:

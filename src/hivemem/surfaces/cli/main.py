@@ -35,11 +35,13 @@ VERBS: dict[str, tuple[str, str]] = {
     "update": ("operations", "change fields of a node or an edge"),
     "forget": ("operations", "take a node, an edge or a hyperedge out of the memory"),
     "relate": ("operations", "join nodes that exist"),
+    "ingest": ("operations", "take a text apart into memories"),
     "import": ("importing", "store many nodes from a file of JSON lines"),
     "reembed": ("reembed", "give vectors of the present model to nodes that lack them"),
     "eval": ("evaluate", "measure the quality of recall on a labelled set"),
     "backup": ("backup", "copy the database to a file, while everything runs"),
     "restore": ("backup", "make a backup the database, while no server runs"),
+    "db": ("database", "bring a database to the present schema, or copy it to another"),
     "key": ("keys", "create, list and revoke API keys"),
     "config": ("config", "print the effective settings"),
 }
@@ -53,6 +55,9 @@ def common_options() -> argparse.ArgumentParser:
 
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--data-dir", metavar="DIR", help="folder of the database and the settings file")
+    common.add_argument(
+        "--database-url", metavar="URL", help="PostgreSQL database instead of the file in DIR"
+    )
     common.add_argument("--json", action="store_true", help="print one JSON object, errors included")
     common.add_argument(
         "--set",

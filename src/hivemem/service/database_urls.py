@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -20,14 +19,16 @@ class DatabaseUrl:
 
     path: Path | None
     """Of a SQLite file; None for a PostgreSQL database."""
-    url: str
+    url: str = field(repr=False)
 
     @property
     def shown(self) -> str:
-        """The URL without its password, for messages."""
+        """The database in words, never with a password."""
         if self.path is not None:
-            return f"sqlite://{self.path}"
-        return re.sub(r"(?<=[?&]password=)[^&]*", "***", re.sub(r"(//[^:@/]*):.*@", r"\1:***@", self.url))
+            return str(self.path)
+        from hivemem.storage.postgres.connection import Address
+
+        return f"PostgreSQL {Address.parse(self.url)}"
 
 
 def database_url(text: str) -> DatabaseUrl:
@@ -45,18 +46,24 @@ def database_url(text: str) -> DatabaseUrl:
         return DatabaseUrl(path=None, url=text)
     if scheme == "sqlite" and rest.startswith("/") and rest.strip("/"):
         return DatabaseUrl(path=Path(unquote("/" + urlsplit(text).path.lstrip("/"))), url=text)
-    raise InvalidInput(f"a database URL of the form {scheme!r} is not known; write {_FORMS}.")
+    raise InvalidInput(f"the database URL has none of the known forms; write {_FORMS}.")
 
 
 def open_source(url: DatabaseUrl) -> RowSource:
     """One state of the database, to be read."""
     if url.path is not None:
         return SqliteSource.open(url.path)
-    raise NotImplementedError
+    from hivemem.storage.postgres.connection import Address
+    from hivemem.storage.postgres.rows import PostgresSource
+
+    return PostgresSource.open(Address.parse(url.url))
 
 
 def open_target(url: DatabaseUrl) -> RowTarget:
     """The database, to be filled."""
     if url.path is not None:
         return SqliteTarget.open(url.path)
-    raise NotImplementedError
+    from hivemem.storage.postgres.connection import Address
+    from hivemem.storage.postgres.rows import PostgresTarget
+
+    return PostgresTarget.open(Address.parse(url.url))

@@ -44,7 +44,11 @@ class RowTarget(RowSource, Protocol):
         ...
 
     def write(self, table: Table, rows: Sequence[Row], note: str) -> None:
-        """Insert rows, or overwrite those of the same key, and store the note: both or neither."""
+        """Insert rows and store the note: both or neither, so that no row is ever written twice.
+
+        Raises:
+            Conflict: A row of that key is there; somebody else writes to the target.
+        """
         ...
 
     def discard(self) -> None:

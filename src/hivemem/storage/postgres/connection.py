@@ -66,8 +66,8 @@ class Address:
             parameters = conninfo_to_dict(url)
         except psycopg.Error:
             parameters = {"host": "@"}
-        if "@" in str(parameters.get("host", "")):
-            # An error of the driver's about such a host would tell a part of the password.
+        if "@" in f"{parameters.get('host', '')}{parameters.get('dbname', '')}":
+            # Part of a password: what names such a host or database would tell it.
             raise InvalidInput(
                 "the database URL cannot be read; its form is postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
                 "with %40 for @, %3A for : and %2F for / inside user and password."

@@ -134,6 +134,12 @@ async def _check_server(connection: Connection, address: Address) -> None:
 
 async def _usable_state(connection: Connection, address: Address) -> SchemaState:
     tables = {name for (name,) in await (await connection.execute(_TABLES)).fetchall()}
+    if "copy_note" in tables:
+        raise Conflict(
+            f"the database {address} holds an unfinished copy; finish it with the same `hivemem db copy`, or "
+            "begin it again with --restart.",
+            code="unfinished_copy",
+        )
     if "schema_version" not in tables:
         ours = set(_TABLE.findall(read_sql("schema.sql"))) & tables
         if ours:

@@ -17,10 +17,10 @@ _BUSY_TIMEOUT_SECONDS = 2.0
 _OTHER_COPY_SECONDS = 0.2
 
 _MAKE_NOTE = (
-    "CREATE TABLE IF NOT EXISTS copy_note (only INTEGER PRIMARY KEY CHECK (only = 1), note TEXT) STRICT"
+    "CREATE TABLE IF NOT EXISTS copy_note (one INTEGER PRIMARY KEY CHECK (one = 1), note TEXT) STRICT"
 )
 _READ_NOTE = "SELECT note FROM copy_note"
-_PUT_NOTE = "INSERT INTO copy_note VALUES (1, ?) ON CONFLICT (only) DO UPDATE SET note = excluded.note"
+_PUT_NOTE = "INSERT INTO copy_note VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET note = excluded.note"
 _DROP_NOTE = "DROP TABLE copy_note"
 
 
@@ -125,13 +125,7 @@ class SqliteTarget(_Rows):
 
     def write(self, table: Table, rows: Sequence[Row], note: str) -> None:
         """See `RowTarget.write`."""
-        key = ", ".join(table.key)
-        # REPLACE would remove the row first, and with it the rows that hang on it.
-        changes = ", ".join(f"{name} = excluded.{name}" for name in table.names if name not in table.key)
-        sql = (
-            f"INSERT INTO {table.name} ({', '.join(table.names)}) VALUES ({_marks(table.names)}) "
-            f"ON CONFLICT ({key}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
-        )
+        sql = f"INSERT INTO {table.name} ({', '.join(table.names)}) VALUES ({_marks(table.names)})"
         with our_errors(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:

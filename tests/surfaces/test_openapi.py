@@ -32,6 +32,7 @@ PROPERTIES = {
     },
     "hm_forget": {"key", "edge_id", "edge_version"},
     "hm_add_relationships": {"relationships"},
+    "hm_ingest": {"text", "context"},
     "hm_list_orphans": {"limit", "cursor", "organization_id"},
 }
 """The input properties of each tool, exactly as the clients know them."""
@@ -48,6 +49,7 @@ ROUTES = {
     "hm_update": [("POST", "/update")],
     "hm_forget": [("POST", "/forget")],
     "hm_add_relationships": [("POST", "/relationships")],
+    "hm_ingest": [("POST", "/ingest")],
     "restore_node": [("POST", "/restore")],
 }
 

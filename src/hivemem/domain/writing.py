@@ -33,6 +33,7 @@ from hivemem.errors import Conflict, InvalidInput, NotFound
 STORE_TOOL = "hm_store"
 UPDATE_TOOL = "hm_update"
 RELATE_TOOL = "hm_add_relationships"
+INGEST_TOOL = "hm_ingest"
 LABEL_FIELD = "semantic_relationship"
 """The member of a relationship's `data` that holds the label as readers see it."""
 

@@ -28,6 +28,8 @@ class Limits:
     max_keys_per_call: int = 100
     max_assets: int = 100
     max_asset_characters: int = 2_048
+    max_ingest_characters: int = 100_000
+    """Of a text that is taken apart into memories."""
     max_import_batch: int = 256
     """Nodes that an import embeds and stores in one transaction."""
     max_passages_in_request: int = 64

@@ -22,6 +22,7 @@ from hivemem.domain.graph import GraphId, NodeVectors, SessionCall, Snapshot
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.node import Node
 from hivemem.domain.writing import (
+    STORE_TOOL,
     IfExists,
     NodeText,
     PlannedStore,
@@ -153,6 +154,7 @@ class Remember:
         principal: Principal,
         requests: Sequence[StoreRequest],
         *,
+        tool: str = STORE_TOOL,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[StoreResult | HivememError]:
         """Store many memories as if one after the other, embedding and writing them in batches.
@@ -164,6 +166,7 @@ class Remember:
         Args:
             principal: The caller.
             requests: Any number, in order.
+            tool: What the diary names.
             on_progress: Called after every batch with (done, total).
 
         Returns:
@@ -177,7 +180,7 @@ class Remember:
         outcomes: dict[int, StoreResult | HivememError] = {}
         writing: asyncio.Task[None] | None = None
         try:
-            for batch in self._batches(requests, outcomes):
+            for batch in self._batches(requests, outcomes, tool):
                 try:
                     works = list(batch.values())
                     embedded = await self._embed_ahead(graph_id, works, patient=True)
@@ -195,14 +198,14 @@ class Remember:
         return [outcomes[index] for index in range(len(requests))]
 
     def _batches(
-        self, requests: Sequence[StoreRequest], outcomes: dict[int, StoreResult | HivememError]
+        self, requests: Sequence[StoreRequest], outcomes: dict[int, StoreResult | HivememError], tool: str
     ) -> Iterator[dict[int, CheckedStore]]:
         """Checked requests by index, in batches that describe no key twice; errors go to `outcomes`."""
         batch: dict[int, CheckedStore] = {}
         keys: set[str] = set()
         for index, request in enumerate(requests):
             try:
-                work = check_store(request, self._limits)
+                work = check_store(request, self._limits, tool)
             except HivememError as error:
                 outcomes[index] = error
                 continue

@@ -12,6 +12,7 @@ from hivemem.domain.keys import convention_warning, normalise_key
 from hivemem.domain.relationships import EdgeRequest, parse_relationship
 from hivemem.domain.text import JsonObject, storable_json, storable_text
 from hivemem.domain.writing import (
+    STORE_TOOL,
     UPDATE_TOOL,
     IfExists,
     NodeDraft,
@@ -66,7 +67,7 @@ class CheckedStore:
     warnings: tuple[str, ...]
 
 
-def check_store(request: StoreRequest, limits: Limits) -> CheckedStore:
+def check_store(request: StoreRequest, limits: Limits, tool: str = STORE_TOOL) -> CheckedStore:
     """Normalise `request`; a relationship that breaks a rule becomes a refusal, not an error.
 
     Raises:
@@ -88,6 +89,7 @@ def check_store(request: StoreRequest, limits: Limits) -> CheckedStore:
         search_text=_search_text(request.search_text, limits),
         assets=None if request.assets is None else _assets(request.assets, limits),
         if_exists=request.if_exists,
+        tool=tool,
     )
     session_id = checked_session_id(request.session_id)
     relationships, refusals = check_relationships(request.relationships, limits, default_from=key)

@@ -10,6 +10,7 @@ from hivemem.service.access import Access
 from hivemem.service.change import Change
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
+from hivemem.service.ingest import Ingest
 from hivemem.service.nodes import Nodes
 from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
@@ -49,6 +50,8 @@ class Services(Protocol):
     def relate(self) -> Relate: ...  # noqa: D102
     @property
     def relationships(self) -> RelationshipLists: ...  # noqa: D102
+    @property
+    def ingest(self) -> Ingest: ...  # noqa: D102
     @property
     def access(self) -> Access: ...  # noqa: D102
 

@@ -25,7 +25,7 @@ _OPTION_NAMES = {
     "node_type": "--type",
 }
 _SHORT_NAMES = {"max_results": "-n"}
-_LOADS_MODELS = frozenset(("recall", "store"))
+_LOADS_MODELS = frozenset(("recall", "store", "update", "ingest", "find"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

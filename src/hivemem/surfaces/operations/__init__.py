@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hivemem.surfaces.operations.find_related import FIND_RELATED
 from hivemem.surfaces.operations.forget import FORGET
 from hivemem.surfaces.operations.history import HISTORY, RESTORE
+from hivemem.surfaces.operations.ingest import INGEST
 from hivemem.surfaces.operations.nodes import NODES
 from hivemem.surfaces.operations.operation import REST_PREFIX, Access, AnyOperation, Operation, RestRoute
 from hivemem.surfaces.operations.orphans import ORPHANS
@@ -41,6 +42,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     UPDATE,
     FORGET,
     ADD_RELATIONSHIPS,
+    INGEST,
     RESTORE,
 )
 

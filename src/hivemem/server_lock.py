@@ -9,7 +9,7 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hivemem.errors import Conflict
+from hivemem.errors import Conflict, Unavailable
 
 FILE_NAME = "server.lock"
 
@@ -50,10 +50,14 @@ class ServerLock:
 
         Raises:
             Conflict: Another server holds it (`already_running`); facts `pid` and `address`.
+            Unavailable: The folder cannot be written.
         """
         path = data_dir / FILE_NAME
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.fchmod(descriptor, 0o600)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.fchmod(descriptor, 0o600)
+        except OSError as error:
+            raise _unwritable(path, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -75,11 +79,17 @@ class ServerLock:
         Args:
             address: What it binds, as `host:port`.
             url: Where local clients reach it, once it answers.
+
+        Raises:
+            Unavailable: The disk is full.
         """
         reachable = {} if url is None else {"url": url, "token": self.token}
         text = json.dumps({"pid": os.getpid(), "address": address, **reachable}).encode()
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, text, 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, text, 0)
+        except OSError as error:
+            raise _unwritable(Path(FILE_NAME), error) from error
 
     def release(self) -> None:
         """Let the next server in. Safe to call twice."""
@@ -87,6 +97,13 @@ class ServerLock:
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _unwritable(path: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"the server cannot write its {path}: {error.strerror}. Make the folder writable, free space, or "
+        "choose another --data-dir. Commands that only read, such as `hivemem recall`, work without it."
+    )
 
 
 def read_holder(data_dir: Path) -> Holder | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,14 +41,20 @@ class Follower:
         self._store = _Exchangeable()
         self._hot = _hot(self._store)
 
-    async def check(self, acknowledged: Acknowledged) -> None:
-        """Hold that the file has what was acknowledged, and that the index equals one built from zero."""
+    async def check(self, acknowledged: Acknowledged, *, absent: Collection[str] = ()) -> None:
+        """Hold that the file has what was acknowledged, and that the index equals one built from zero.
+
+        Args:
+            acknowledged: What servers said.
+            absent: Keys that must not be there.
+        """
         store = await SqliteStore.open(self._path)
         try:
             self._store.current = store
             [user] = await store.users()
             [graph] = await store.graphs(user.user_id)
             await _check_nodes(store, graph.graph_id, acknowledged)
+            assert await store.nodes(graph.graph_id, absent) == {}
             followed = _observed(await self._hot.fresh(graph.graph_id))
             rebuilt_index = await _hot(store).fresh(graph.graph_id)
             assert followed == _observed(rebuilt_index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,18 @@ class Acknowledged:
     refusals: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     writes: int = 0
 
+    @property
+    def never_stored(self) -> set[str]:
+        """Keys of nodes that were refused each time."""
+        return {refusal["key"] for refusal in self.refusals} - self.nodes.keys()
+
+    def add(self, later: Acknowledged) -> None:
+        """Take over what was said later, of other or of the same nodes."""
+        self.nodes |= later.nodes
+        self.unanswered |= later.unanswered
+        self.refusals += later.refusals
+        self.writes += later.writes
+
 
 class Writers:
     """Threads that store, change and forget nodes one after the other, until the server is gone.
@@ -57,6 +70,13 @@ class Writers:
     def wait_for_the_first(self) -> None:
         """Return when a write was acknowledged."""
         assert self._first.wait(20), "no write was acknowledged within 20 s"
+
+    def wait_for_refusals(self, count: int) -> None:
+        """Return when `count` writes were refused."""
+        deadline = time.monotonic() + 30
+        while len(self.acknowledged.refusals) < count:
+            assert time.monotonic() < deadline, "the writes were not refused within 30 s"
+            time.sleep(0.01)
 
     def finish(self, *, stop: bool = False) -> Acknowledged:
         """Wait for the threads, which end with the server, or, with `stop`, after their present write."""
@@ -107,7 +127,7 @@ class Writers:
         answer = response.json()
         with self._lock:
             if response.status_code != 200:
-                self.acknowledged.refusals.append({"status": response.status_code, **answer})
+                self.acknowledged.refusals.append({"status": response.status_code, "key": key, **answer})
                 return False
             version = 0 if description is None else answer["write_version"]
             self.acknowledged.nodes[key] = Told(description, version)

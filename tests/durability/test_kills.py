@@ -58,9 +58,7 @@ async def test_a_killed_server_loses_nothing_that_it_acknowledged(tmp_path: Path
             kill(server)
             told = writers.finish()
         assert told.refusals == []
-        everything.nodes |= told.nodes
-        everything.unanswered |= told.unanswered
-        everything.writes += told.writes
+        everything.add(told)
         if number % 3 == 2:
             kill_while_it_starts(tmp_path, moments.uniform(0.2, 1.0))
         # Whoever opens the file first recovers it: SQLite alone, hivemem, or (below) the next server.

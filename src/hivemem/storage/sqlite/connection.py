@@ -14,6 +14,9 @@ _OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING, JSON functions built in
 _CACHE_KIBIBYTES = 16 * 1024
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
+_FULL_RETRY_SECONDS = 30
+"""Somebody has to act before the same write can succeed."""
+
 _BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 _BROKEN = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 
@@ -35,17 +38,24 @@ def create_file(path: Path) -> None:
         raise Unavailable(f"cannot open the database {path}: {error}; check path and rights.") from error
 
 
+def is_read_only(path: Path) -> bool:
+    """Whether the file exists and this process may not write it: by its rights, or its file system's."""
+    return path.exists() and not os.access(path, os.W_OK)
+
+
 def connect(path: Path, busy_timeout_seconds: float, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection in autocommit mode: transactions begin and end where the code says so.
 
-    It may move between threads, but only one may use it at a time.
+    A file that cannot be written is opened for reading, and each write is refused. It may move between
+    threads, but only one may use it at a time.
 
     Raises:
         Unavailable: The file cannot be opened.
     """
     with our_errors(path):
         connection = sqlite3.connect(
-            path,
+            _read_only_address(path) if is_read_only(path) else path,
+            uri=is_read_only(path),
             timeout=busy_timeout_seconds,
             isolation_level=None,
             check_same_thread=False,
@@ -61,12 +71,24 @@ def connect(path: Path, busy_timeout_seconds: float, *, read_only: bool = False)
         return connection
 
 
+def _read_only_address(path: Path) -> str:
+    """The file as a URI, such that SQLite tries no write.
+
+    Without a log the file is whole. SQLite would still want to make one beside it; where nobody can write,
+    it may rely on nobody doing so.
+    """
+    whole = not path.with_name(f"{path.name}-wal").exists()
+    nobody_writes = bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if whole and nobody_writes else ''}"
+
+
 @contextlib.contextmanager
 def our_errors(path: Path) -> Generator[None, None, None]:
     """Raise SQLite's errors as hivemem's.
 
     Raises:
-        Unavailable: Locked by another process for too long, disk full, or the file is out of reach.
+        Unavailable: Locked by another process for too long, disk full (`storage_full`), read-only
+            (`storage_read_only`), or the file is out of reach.
         Corruption: The file is damaged, or no SQLite database.
         InvalidInput: A text argument holds a lone surrogate, which UTF-8 cannot encode, or an integer
             needs more than 64 bits.
@@ -104,7 +126,25 @@ def translated(error: sqlite3.Error, path: Path) -> Exception:
             f"the database {path} is damaged or no SQLite database ({error}); "
             "restore a backup, or salvage it with `sqlite3 FILE .recover`."
         )
-    return Unavailable(f"the database {path} cannot be used now: {error}; check disk space and rights.")
+    if code == sqlite3.SQLITE_FULL:
+        return Unavailable(
+            f"the disk of the database {path} is full, so this was not stored; free some space and send it "
+            "again. Reading goes on.",
+            code="storage_full",
+            retry_after_seconds=_FULL_RETRY_SECONDS,
+        )
+    if code == sqlite3.SQLITE_READONLY:
+        return Unavailable(
+            f"the database {path} is read-only, so this was not stored; make the file, its folder and its "
+            "file system writable for this user, then start hivemem again. Reading goes on.",
+            code="storage_read_only",
+            retry_after_seconds=_FULL_RETRY_SECONDS,
+        )
+    name = getattr(error, "sqlite_errorname", "no code")
+    return Unavailable(
+        f"the database {path} cannot be used now: {error} ({name}); check the disk, its space and quotas, "
+        "and the rights of file and folder."
+    )
 
 
 def _primary_code(error: sqlite3.Error) -> int | None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from hivemem.errors import Corruption, Unavailable
-from hivemem.storage.sqlite.connection import connect, create_file, is_busy, our_errors
+from hivemem.storage.sqlite.connection import connect, create_file, is_busy, is_read_only, our_errors
 from hivemem.storage.sqlite.statements import migration_names, read_sql, split_script
 
 APPLICATION_ID = int.from_bytes(b"hvmm", "big")
@@ -21,8 +21,11 @@ def prepare_database(path: Path, busy_timeout_seconds: float) -> None:
 
     Raises:
         Corruption: Not a database, another program's, damaged, or of a newer schema.
-        Unavailable: Out of reach, or locked for longer than the timeout.
+        Unavailable: Out of reach, locked for longer than the timeout, or in need of changes and read-only.
     """
+    if is_read_only(path):
+        _check_present(path, busy_timeout_seconds)
+        return
     create_file(path)
     with contextlib.closing(connect(path, busy_timeout_seconds)) as connection, our_errors(path):
         check_owner(connection, path)
@@ -37,6 +40,16 @@ def prepare_database(path: Path, busy_timeout_seconds: float) -> None:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+
+def _check_present(path: Path, busy_timeout_seconds: float) -> None:
+    """Let a read-only file pass that can be read as it is."""
+    with contextlib.closing(connect(path, busy_timeout_seconds)) as connection, our_errors(path):
+        if check_owner(connection, path) != latest_version():
+            raise Unavailable(
+                f"the database {path} needs an upgrade of its schema and is read-only; make it writable.",
+                code="storage_read_only",
+            )
 
 
 def upgrade(connection: sqlite3.Connection, path: Path) -> None:

@@ -51,10 +51,10 @@ LAZY = {
     "surfaces/cli/main.py": "as config; a hook must not wait for argparse",
     "surfaces/cli/operations.py": "as config",
     "surfaces/cli/reembed.py": "as config",
-    "surfaces/cli/running_server.py": "before every prompt; most servers need neither TLS nor a settings file",
     "surfaces/cli/serve.py": "as config; the web server and uvloop are heavy, the latter is not everywhere",
     "surfaces/cli/setup.py": "as config",
     "surfaces/cli/stdio.py": "as config",
+    "surfaces/running_server.py": "before every prompt; most servers need neither TLS nor a settings file",
 }
 """Files that may import inside functions, and why."""
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,16 +134,12 @@ def test_it_ends_when_its_parent_is_gone(tmp_path: Path) -> None:
     pidfd = os.pidfd_open(child)
     try:
         # The child takes its parent's pid when it starts, so wait until it has opened the database.
-        import time
-
         until = time.monotonic() + 30
         while not any(tmp_path.iterdir()) and time.monotonic() < until:
             time.sleep(0.05)
         time.sleep(1.0)
         host.send_signal(signal.SIGKILL)
         host.wait(timeout=10)
-        import select
-
         ready, _, _ = select.select([pidfd], [], [], 20)
         assert ready, "the orphan still runs"
     finally:
@@ -160,3 +159,140 @@ async def test_the_official_client_works_beside_a_running_server(server: Server,
         async with httpx2.AsyncClient(headers=bearer(server.key)) as http:
             seen = await http.post(f"{server.url}{REST}/recall", json={"query": f"written by {mode} stdio"})
         assert key in [item["key"] for item in seen.json()["results"]]
+
+
+def test_beside_a_server_it_only_passes_messages_on(tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        stdio = Stdio(tmp_path)
+        assert stdio.ask("initialize", HELLO)["result"]["serverInfo"]["name"] == "hivemem"
+        stdio.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        stdio.send(b"this is not JSON")
+        assert stdio.call("hm_store", {"key": "fact_é", "description": "Über 🎉."})["isError"] is False
+        found = stdio.call("hm_get_nodes", {"keys": ["fact_é"]})
+        assert found["structuredContent"]["nodes"]["fact_é"]["node"]["description"] == "Über 🎉."
+        assert stdio.call("hm_recall", {"query": ""})["isError"] is True
+        assert stdio.ask("tools/call", {"name": "nö", "arguments": {}})["error"]["code"] == -32602
+        loaded = Path(f"/proc/{stdio.process.pid}/maps").read_text()
+        assert "numpy" not in loaded and "pydantic_core" not in loaded
+        code, logged = stdio.close()
+        assert code == 0
+        assert server.url.encode() in logged
+    for line in stdio.lines:
+        assert json.loads(line.decode("utf-8"))["jsonrpc"] == "2.0"
+
+
+def test_a_server_that_dies_gives_errors_and_is_found_again(tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        stdio = Stdio(tmp_path)
+        stdio.ask("initialize", HELLO)
+        assert stdio.call("hm_store", {"key": "fact_a", "description": "Kept."})["isError"] is False
+        # Frozen, so that the request below is surely under way when it dies.
+        server.process.send_signal(signal.SIGSTOP)
+        stdio.send(
+            b'{"jsonrpc":"2.0","id":"in flight","method":"tools/call",'
+            b'"params":{"name":"hm_get_overview","arguments":{}}}'
+        )
+        _wait_for_a_connection(stdio.process.pid)
+        server.process.kill()
+        server.process.wait(timeout=20)
+    assert stdio.process.stdout is not None
+    cut = json.loads(stdio.process.stdout.readline())
+    assert cut["id"] == "in flight"
+    assert cut["error"]["data"]["error"] == "unavailable"
+    after = stdio.ask("tools/call", {"name": "hm_get_overview", "arguments": {}})
+    assert "hivemem serve" in after["error"]["message"]
+    with Server(tmp_path):
+        found = stdio.call("hm_get_nodes", {"keys": ["fact_a"]})
+        assert found["structuredContent"]["count"] == 1
+        assert stdio.close()[0] == 0
+
+
+def _wait_for_a_connection(pid: int) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if entry.readlink().as_posix().startswith("socket:"):
+                    return
+        time.sleep(0.02)
+    raise AssertionError("the request was not sent within 20 s")
+
+
+def test_a_named_server_that_is_not_there_is_not_replaced_by_this_machine_s_memory(tmp_path: Path) -> None:
+    stdio = Stdio(tmp_path, HIVEMEM_URL="http://127.0.0.1:9")
+    answer = stdio.ask("initialize", HELLO)
+    assert "http://127.0.0.1:9" in answer["error"]["message"]
+    assert stdio.close()[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_key_for_a_named_server_is_told(server: Server, tmp_path: Path) -> None:
+    stdio = Stdio(tmp_path, HIVEMEM_URL=server.url, HM_API_KEY="hm_" + "0" * 64)
+    answer = stdio.ask("initialize", HELLO)
+    assert answer["error"]["data"]["error"] == "unauthorized"
+    stdio.close()
+    stdio = Stdio(tmp_path, HIVEMEM_URL=server.url, HM_API_KEY=server.key)
+    assert stdio.ask("initialize", HELLO)["result"]["serverInfo"]["name"] == "hivemem"
+    stdio.close()
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_libraries_print_is_not_on_standard_output(tmp_path: Path, beside: bool) -> None:
+    noisy = (
+        "import os, sys\n"
+        "class Noise:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        print('importing', name)\n"
+        "        os.write(1, b'straight to the descriptor\\n')\n"
+        "sys.meta_path.insert(0, Noise())\n"
+        "from hivemem.surfaces.cli.stdio import run\n"
+        "import argparse\n"
+        "run(argparse.Namespace(data_dir=sys.argv[1], url=None, json=False))\n"
+    )
+    # Noise before `run` has the output is the test's own doing; import what that takes beforehand.
+    quiet = "import argparse, hivemem.surfaces.cli.stdio\n"
+    lines = [json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})]
+    with Server(tmp_path) if beside else nullcontext():
+        process = subprocess.Popen(
+            [sys.executable, "-c", quiet + noisy, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("\n".join(lines).encode() + b"\n")
+        process.stdin.flush()
+        first = process.stdout.readline()
+        rest, logged = process.communicate(timeout=30)
+    assert json.loads(first)["result"]["serverInfo"]["name"] == "hivemem"
+    assert rest == b""
+    assert b"importing" in logged and b"straight to the descriptor" in logged
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_the_relay_ends_when_its_parent_is_gone(server: Server) -> None:
+    parent = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen(sys.argv[1:], stdin=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
+        "child.stderr.readline()\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    host = subprocess.Popen(
+        [sys.executable, "-c", parent, *command("mcp", "--data-dir", str(server.data_dir))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+    )
+    assert host.stdout is not None and host.stdin is not None
+    pidfd = os.pidfd_open(int(host.stdout.readline()))
+    try:
+        host.kill()
+        host.wait(timeout=10)
+        ready, _, _ = select.select([pidfd], [], [], 20)
+        assert ready, "the orphan still runs"
+    finally:
+        os.close(pidfd)
+        host.stdin.close()
+        host.stdout.close()

@@ -18,7 +18,7 @@ from typing import Any
 import hivemem
 from hivemem.errors import HivememError
 from hivemem.settings import Settings
-from hivemem.surfaces.cli.running_server import (
+from hivemem.surfaces.running_server import (
     KEY_VARIABLE,
     NoAnswer,
     Target,

@@ -15,7 +15,7 @@ import sys
 import time
 
 from hivemem.surfaces.cli.hook_text import REMINDER, context
-from hivemem.surfaces.cli.running_server import (
+from hivemem.surfaces.running_server import (
     NoAnswer,
     Target,
     ask,

@@ -77,7 +77,7 @@ def _uninstall(arguments: argparse.Namespace) -> int:
 
 def _wishes(arguments: argparse.Namespace) -> Wishes:
     from hivemem.surfaces.cli.local import loaded_settings
-    from hivemem.surfaces.cli.running_server import find_server
+    from hivemem.surfaces.running_server import find_server
     from hivemem.surfaces.setup.agents import Scope, Wishes
 
     loaded = loaded_settings(arguments)

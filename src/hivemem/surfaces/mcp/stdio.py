@@ -1,13 +1,14 @@
 """MCP over standard input and output, for one local agent.
 
-Standard output carries protocol messages and nothing else: it is taken over before anything that could print
-is loaded, and is UTF-8 whatever the locale says.
+Standard output carries protocol messages and nothing else: the caller has moved it to a descriptor of its own
+before anything that could print was loaded. It is UTF-8 whatever the locale says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable
 
 from mcp.server.stdio import stdio_server
@@ -23,15 +24,23 @@ _MODELS_WAIT_SECONDS = 10.0
 
 
 async def serve_stdio(
-    open_services: Callable[[], Awaitable[Services]], report: Callable[[HivememError], int]
+    open_services: Callable[[], Awaitable[Services]],
+    report: Callable[[HivememError], int],
+    *,
+    wire: int,
+    parent: int,
 ) -> None:
     """Serve until standard input ends, or until the program that started this one is gone.
 
     Args:
-        open_services: Called once standard output is safe.
+        open_services: Opens the database.
         report: Tells of services that cannot be opened, and returns the exit code for it.
+        wire: Descriptor of the real standard output.
+        parent: Process whose end is ours too.
     """
-    parent = os.getppid()
+    # What was printed so far goes to the diagnostics; from here on the transport guards the output itself.
+    sys.stdout.flush()
+    os.dup2(wire, 1)
     async with stdio_server() as (reading, writing):
         try:
             services = await open_services()

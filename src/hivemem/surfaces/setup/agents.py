@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from hivemem.surfaces.cli.running_server import KEY_VARIABLE, SAVED_KEYS_FILE, config_folder
+from hivemem.surfaces.running_server import KEY_VARIABLE, SAVED_KEYS_FILE, config_folder
 from hivemem.surfaces.setup.entry import Entry
 from hivemem.surfaces.setup.jsonc import JsonValue
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hivemem.errors import Corruption, InvalidInput, Unavailable
-from hivemem.surfaces.cli.running_server import config_folder
+from hivemem.surfaces.running_server import config_folder
 from hivemem.surfaces.setup.agents import Format, Scope
 from hivemem.surfaces.setup.entry import Added, Entry
 from hivemem.surfaces.setup.jsonc import JsonValue

@@ -97,11 +97,11 @@ def _unmarked_utf16(data: bytes) -> str | None:
 def _known(name: str) -> str | None:
     try:
         found = codecs.lookup(name)
-        b"".decode(found.name)
+        # Python's registry also has codecs that are no encodings of pages, such as rot13 and idna.
+        b"\x80".decode(found.name, "replace")
     except (LookupError, ValueError):
         return None
-    # Python's registry also has codecs that are no encodings, such as rot13 and zlib.
-    return found.name if getattr(found, "_is_text_encoding", False) else None
+    return None if "escape" in found.name or found.name == "punycode" else found.name
 
 
 def _decoded(data: bytes, encoding: str) -> DecodedText:

@@ -23,7 +23,7 @@ from hivemem.documents.tabular.workbook import (
     WorkbookParts,
 )
 from hivemem.documents.xml_stream import BrokenXml, feed
-from hivemem.errors import LimitExceeded
+from hivemem.errors import InvalidInput, LimitExceeded
 
 _YES = frozenset(("1", "true", "on"))
 
@@ -328,7 +328,10 @@ class _Cells:
     def _typed(self, text: str) -> CellValue:
         kind = self._type
         if kind == "s":
-            return self._strings[int(text)]
+            index = int(text)
+            if not 0 <= index < len(self._strings):
+                raise ValueError(f"a cell shows text {index} of {len(self._strings)}")
+            return self._strings[index]
         if kind == "n":
             number = float(text)
             if self._format and (date := moment(number, self._format, epoch_1904=self._epoch_1904)):
@@ -346,7 +349,10 @@ def _position(reference: str) -> tuple[int, int]:
     letters = reference.rstrip("0123456789")
     column = _COLUMN_NUMBERS.get(letters)
     if column is None:
-        row, column = parse_cell(reference, "the cell")
+        try:
+            row, column = parse_cell(reference, "the cell")
+        except InvalidInput as error:
+            raise ValueError(error.message) from error
         _COLUMN_NUMBERS[letters] = column
         return row, column
     return int(reference[len(letters) :]), column

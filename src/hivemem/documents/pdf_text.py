@@ -57,7 +57,10 @@ def collect_pdf(data: bytes, filename: str, limits: DocumentLimits, collected: C
     skipped: list[str] = []
     for number in range(min(pages, limits.max_pdf_pages)):
         try:
-            text = reader.pages[number].extract_text()
+            page = reader.pages[number]
+            # Extraction itself takes a page that unpacks without end for an empty one; this raises.
+            page.get_contents()
+            text = page.extract_text()
         except _BROKEN:
             skipped.append(str(number + 1))
             continue

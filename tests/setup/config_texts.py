@@ -33,12 +33,12 @@ def json_texts(draw: st.DrawFn, shapes: st.SearchStrategy[Any]) -> str:
     def gap() -> str:
         return draw(gaps).replace("\n", newline)
 
+    def name(key: str) -> str:
+        return json.dumps(key, ensure_ascii=draw(st.booleans()))
+
     def render(value: Any) -> str:
         if isinstance(value, dict):
-            items = [
-                f"{gap()}{json.dumps(key, ensure_ascii=draw(st.booleans()))}{gap()}:{gap()}{render(one)}{gap()}"
-                for key, one in value.items()
-            ]
+            items = [f"{gap()}{name(key)}{gap()}:{gap()}{render(one)}{gap()}" for key, one in value.items()]
             return "{" + joined(items) + gap() + "}"
         if isinstance(value, list):
             return "[" + joined([f"{gap()}{render(one)}{gap()}" for one in value]) + gap() + "]"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hivemem.surfaces.setup.agents import Scope, Wishes
-    from hivemem.surfaces.setup.changes import Plan
+    from hivemem.surfaces.setup.plan import Plan
 
 _AGENTS = ("claude", "codex", "cursor", "kimi")
 _INCOMPLETE = 6

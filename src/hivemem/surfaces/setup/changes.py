@@ -2,90 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hivemem.errors import Conflict, HivememError, InvalidInput, Unavailable
+from hivemem.errors import Conflict, HivememError, InvalidInput
 from hivemem.surfaces.setup import json_edit, toml_edit
 from hivemem.surfaces.setup.agents import KEY_PART, Format, Part, Scope, Wishes, parts
 from hivemem.surfaces.setup.entry import Added, Entry
-from hivemem.surfaces.setup.journal import (
-    Record,
-    decoded,
-    read_file,
-    read_journal,
-    replace_file,
-    write_journal,
-)
+from hivemem.surfaces.setup.journal import Record, decoded, read_file, read_journal
 from hivemem.surfaces.setup.jsonc import JsonValue, is_blank, parse_jsonc
+from hivemem.surfaces.setup.plan import FileChange, Plan
 
 _EDITORS = {Format.JSON: json_edit, Format.TOML: toml_edit}
-
-
-@dataclass(slots=True, kw_only=True)
-class FileChange:
-    """A file as it is and as it will be.
-
-    Attributes:
-        before: None when there is no file.
-        after: None when the file goes.
-        private: Whether a new file is for the user alone.
-        folders: Folders to make first, or to remove afterwards when they are empty.
-    """
-
-    path: Path
-    before: bytes | None
-    after: bytes | None
-    private: bool = False
-    folders: tuple[str, ...] = ()
-
-    def diff(self, secret: str | None = None) -> str:
-        """The change as a unified diff; empty when nothing changes."""
-        old, new = (_lines(content) for content in (self.before, self.after))
-        names = (
-            "/dev/null" if self.before is None else str(self.path),
-            "/dev/null" if self.after is None else str(self.path),
-        )
-        text = "".join(
-            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-            for line in difflib.unified_diff(old, new, *names)
-        )
-        return text.replace(secret, "hm_***") if secret else text
-
-
-@dataclass(slots=True, kw_only=True)
-class Plan:
-    """What a command would do.
-
-    Attributes:
-        files: The changed ones, each once.
-        records: The journal afterwards.
-        said: One line for each part.
-        kept: Why parts stay that were asked to go, one line each.
-    """
-
-    files: list[FileChange] = field(default_factory=list[FileChange])
-    records: list[Record] = field(default_factory=list[Record])
-    said: list[str] = field(default_factory=list[str])
-    kept: list[str] = field(default_factory=list[str])
-
-    def carry_out(self, *, removing: bool) -> None:
-        """Write the files and the journal.
-
-        The journal is written first when something is added and last when something is removed: it may name
-        what is not there, and never lacks what is.
-        """
-        if not removing:
-            write_journal(self.records)
-        for change in self.files:
-            _write(change)
-        if removing:
-            write_journal(self.records)
 
 
 def plan_setup(wishes: Wishes, *, force: bool = False) -> Plan:
@@ -100,11 +32,14 @@ def plan_setup(wishes: Wishes, *, force: bool = False) -> Plan:
         InvalidInput: A file cannot be read as what it should be.
     """
     plan = Plan(records=read_journal())
+    replaced = _make_room(plan, wishes)
     for part in parts(wishes):
         change = _change(plan, part.file)
         change.private = change.private or part.private
         try:
-            plan.said.append(f"{part.what}: {_add(plan, change, part, wishes, force=force)} in {part.file}")
+            done = _add(plan, change, part, wishes, force=force)
+            said = "replaced" if done == "added" and part.what in replaced else done
+            plan.said.append(f"{part.what}: {said} in {part.file}")
         except HivememError as error:
             raise type(error)(f"{part.file}: {error.message}") from error
     plan.files = [change for change in plan.files if change.after != change.before]
@@ -144,7 +79,7 @@ def plan_uninstall(
             continue
         plan.records.remove(record)
         plan.said.append(f"{record.what}: {said} {path}")
-        change.folders = change.folders or record.folders
+        change.folders = record.folders or change.folders
     plan.files = [change for change in plan.files if change.after != change.before]
     return plan
 
@@ -190,48 +125,69 @@ def _change(plan: Plan, path: Path) -> FileChange:
         if change.path == target:
             return change
     content = read_file(target)
-    change = FileChange(path=target, before=content, after=content)
+    change = FileChange(path=target, before=content, after=content, created=content is None)
+    if content is None:
+        change.folders = _missing_folders(target)
     plan.files.append(change)
     return change
 
 
+def _make_room(plan: Plan, wishes: Wishes) -> set[str]:
+    """Take out what an earlier run wrote in files where it would be written differently now.
+
+    All of a file's additions go, the last one first, so that the file is as it was before setup. What was
+    changed by hand stays.
+
+    Returns:
+        The parts that went.
+    """
+    mine = [one for one in plan.records if group_of(one) == _group(wishes)]
+    wanted = {part.what: part.entry for part in parts(wishes)}
+    outdated = {one.file for one in mine if wanted.get(one.what) not in (None, one.entry)}
+    gone: set[str] = set()
+    for record in reversed(mine):
+        if record.file not in outdated:
+            continue
+        change = _change(plan, Path(record.file))
+        try:
+            if present(record) is None:
+                continue
+            _take_out(change, record, force=False)
+        except HivememError:
+            continue
+        change.created = change.created or record.created
+        change.folders = change.folders or record.folders
+        plan.records.remove(record)
+        gone.add(record.what)
+    return gone
+
+
 def _add(plan: Plan, change: FileChange, part: Part, wishes: Wishes, *, force: bool) -> str:
-    root = str(wishes.project) if wishes.scope is Scope.PROJECT else ""
-    mine = next(
-        (
-            record
-            for record in plan.records
-            if (record.agent, record.scope, record.root, record.what, record.file)
-            == (wishes.agent, wishes.scope, root, part.what, str(change.path))
-        ),
-        None,
-    )
     text = decoded(change.path, change.after)
     found = _found(text, part.format, part.entry) if change.after is not None else None
     if found == part.entry.value or (part.only_if_absent and found is not None):
         return "is there already"
     said = "added"
-    if mine is not None:
-        if mine.entry != part.entry and _found(text, part.format, mine.entry) == mine.value:
-            # Our own of an earlier run, untouched: it makes room for the new one.
-            text, found, said = _removed(text, mine) or "", None, "replaced"
-        plan.records.remove(mine)
     if found is not None:
         if not force:
-            raise Conflict(
-                f"{part.entry.name} is there already with other content; --force replaces it."
-                if part.format is not Format.TEXT
-                else "the file is there already with other content; --force replaces it."
-            )
+            name = "the file" if part.format is Format.TEXT else part.entry.name
+            raise Conflict(f"{name} is there already with other content; --force replaces it.")
         text, said = _without_foreign(text, part, found), "replaced"
+    agent, scope, root = _group(wishes)
+    stale = [
+        one
+        for one in plan.records
+        if (*group_of(one), one.what, one.file) == (agent, scope, root, part.what, str(change.path))
+    ]
+    for record in stale:
+        # Of an addition that others have taken out, or of one that was just replaced.
+        plan.records.remove(record)
+        change.created = change.created or record.created
+        change.folders = change.folders or record.folders
     text, added = _inserted(text, part)
-    created = change.before is None or (mine is not None and mine.created)
-    if change.before is None and not change.folders:
-        change.folders = _missing_folders(change.path)
-    before = None if change.before is None else hashlib.sha256(change.before).hexdigest()
     change.after = text.encode()
     record = Record(
-        agent=wishes.agent,
+        agent=agent,
         scope=wishes.scope,
         root=root,
         what=part.what,
@@ -242,9 +198,9 @@ def _add(plan: Plan, change: FileChange, part: Part, wishes: Wishes, *, force: b
         in_array=part.entry.in_array,
         text=added.text,
         made=added.made,
-        created=created,
-        folders=change.folders or (mine.folders if mine is not None else ()),
-        before=before,
+        created=change.created,
+        folders=change.folders,
+        before=None if change.before is None else hashlib.sha256(change.before).hexdigest(),
         after=hashlib.sha256(change.after).hexdigest(),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         url=wishes.url,
@@ -254,6 +210,12 @@ def _add(plan: Plan, change: FileChange, part: Part, wishes: Wishes, *, force: b
     )
     plan.records.append(record)
     return said
+
+
+def _group(wishes: Wishes) -> tuple[str, str, str]:
+    """The group that the records of these wishes will be of."""
+    root = str(wishes.project) if wishes.scope is Scope.PROJECT else ""
+    return wishes.agent, wishes.scope.value, root
 
 
 def _take_out(change: FileChange, record: Record, *, force: bool) -> str:
@@ -336,7 +298,7 @@ def _is_empty(text: str, kind: Format) -> bool:
     if is_blank(text) or not text.strip():
         return True
     try:
-        return kind is Format.JSON and text.strip() in ("{}", "{ }") and parse_jsonc(text).value == {}
+        return kind is Format.JSON and "".join(text.split()) == "{}" and parse_jsonc(text).value == {}
     except InvalidInput:
         return False
 
@@ -348,24 +310,3 @@ def _missing_folders(path: Path) -> tuple[str, ...]:
             break
         missing.append(str(folder))
     return tuple(reversed(missing))
-
-
-def _write(change: FileChange) -> None:
-    if read_file(change.path) != change.before:
-        raise Conflict(f"{change.path} was changed by another program meanwhile; run the command again.")
-    if change.after is None:
-        change.path.unlink(missing_ok=True)
-        for folder in reversed(change.folders):
-            if Path(folder).is_dir() and not any(Path(folder).iterdir()):
-                Path(folder).rmdir()
-        return
-    try:
-        change.path.parent.mkdir(mode=0o700 if change.private else 0o777, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"{change.path.parent} cannot be made: {error.strerror}.") from error
-    mode = 0o600 if change.private else 0o644
-    replace_file(change.path, change.after, mode=mode)
-
-
-def _lines(content: bytes | None) -> Sequence[str]:
-    return (content or b"").decode("utf-8", errors="replace").splitlines(keepends=True)

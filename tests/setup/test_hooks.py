@@ -194,6 +194,26 @@ def test_a_chunked_answer_is_read(hook: Hook) -> None:
     assert b"a_b" in done.stdout
 
 
+def test_the_server_and_its_key_may_be_settings(hook: Hook, tmp_path: Path) -> None:
+    with listener(answer({"results": []})) as (url, requests):
+        hook("prompt", CLAUDE, data_dir=tmp_path, HIVEMEM_URL=url, HIVEMEM_API_KEY="hm_one")
+        (tmp_path / "hivemem.toml").write_text(f'url = "{url}/below/"\napi_key = "hm_two"\n')
+        hook("prompt", CLAUDE, data_dir=tmp_path)
+    assert [request.split(b" ")[1] for request in requests] == [
+        b"/api/v1/memory/recall",
+        b"/below/api/v1/memory/recall",
+    ]
+    assert b"Bearer hm_one\r\n" in requests[0] and b"Bearer hm_two\r\n" in requests[1]
+
+
+@pytest.mark.parametrize("value", ["nan", "-1", "inf", "1e300", "", "five"])
+def test_a_setting_that_is_no_number_leaves_the_default(hook: Hook, server: Server, value: str) -> None:
+    wrong = {f"HIVEMEM_{name.upper()}": value for name in DEFAULTS if name != "hook_timeout_seconds"}
+    done = hook("prompt", CLAUDE, data_dir=server.data_dir, **wrong)
+    assert b"person_mara" in done.stdout
+    assert hook("prompt", {}, data_dir=server.data_dir, HIVEMEM_HOOK_TIMEOUT_SECONDS=value).stderr == b""
+
+
 def test_without_a_server_it_is_silent(home: Path, hook: Hook, tmp_path: Path) -> None:
     assert hook("prompt", CLAUDE, data_dir=tmp_path / "none").stdout == b""
     assert hook("prompt", CLAUDE).stdout == b""

@@ -19,6 +19,8 @@ KEY_VARIABLE = "HM_API_KEY"
 SAVED_KEYS_FILE = "keys.json"
 
 _MAX_ANSWER_BYTES = 4 * 1024 * 1024
+_MAX_LINE_BYTES = 65_536
+_LARGEST_NUMBER = 1e9
 _CHUNK = 65_536
 
 
@@ -84,12 +86,13 @@ def text_setting(name: str, in_file: dict[str, object]) -> str:
 
 
 def number_setting(name: str, default: float, in_file: dict[str, object]) -> float:
-    """A setting that is a number; the default when it is not set or not a number."""
+    """A setting that is a number, not negative; the default when it is not set or not such a number."""
     given = text_setting(name, in_file) or str(in_file.get(name, ""))
     try:
-        return float(given.replace("_", ""))
+        number = float(given.replace("_", ""))
     except ValueError:
         return default
+    return number if 0 <= number < _LARGEST_NUMBER else default
 
 
 def find_server(
@@ -116,8 +119,6 @@ def find_server(
         target = Target(str(note["url"]), str(note["token"]), is_local=True)
         # Signal 0 asks whether the process is there; a crashed server leaves its note behind.
         os.kill(int(note["pid"]), 0)
-    except PermissionError:
-        return None
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
     return target
@@ -140,6 +141,7 @@ def ask(
     *,
     until: float,
     headers: dict[str, str] | None = None,
+    max_bytes: int = _MAX_ANSWER_BYTES,
 ) -> tuple[int, dict[str, str], bytes]:
     """One HTTP/1.1 request over a connection of its own.
 
@@ -150,6 +152,7 @@ def ask(
         body: Sent as JSON; None sends no body.
         until: Value of `time.monotonic()` at which to give up, wherever the exchange is by then.
         headers: Further headers.
+        max_bytes: Largest answer to take.
 
     Returns:
         (status, headers by lower-case name, body).
@@ -174,7 +177,7 @@ def ask(
             connection = _encrypted(plain, host) if scheme == "https" else plain
             connection.settimeout(_left(until))
             connection.sendall(sent)
-            return _answer(connection, until)
+            return _answer(_Reader(connection, until, max_bytes))
     except (OSError, ValueError) as error:
         raise NoAnswer(f"{target.url}: {error or type(error).__name__}") from error
 
@@ -206,51 +209,69 @@ def _left(until: float) -> float:
     return left
 
 
-def _answer(connection: socket.socket, until: float) -> tuple[int, dict[str, str], bytes]:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        received += _receive(connection, until, received)
-    head, _, body = received.partition(b"\r\n\r\n")
-    first, *rest = head.decode("latin-1").split("\r\n")
-    version, _, status = first.partition(" ")
+class _Reader:
+    """Reads pieces of an answer within a time and a size."""
+
+    def __init__(self, connection: socket.socket, until: float, max_bytes: int) -> None:
+        self._connection = connection
+        self._until = until
+        self._left = max_bytes
+        self._buffer = bytearray()
+
+    def line(self) -> bytes:
+        """Up to the next line end, without it."""
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            if len(self._buffer) > _MAX_LINE_BYTES or not self._more():
+                raise ValueError("what answers there is not an HTTP server")
+        found = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        return found
+
+    def exactly(self, count: int) -> bytes:
+        """That many bytes."""
+        while len(self._buffer) < count:
+            if not self._more():
+                raise ConnectionError("the connection was closed before the answer was complete")
+        found = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return found
+
+    def rest(self) -> bytes:
+        """Everything until the other side closes."""
+        while self._more():
+            pass
+        return bytes(self._buffer)
+
+    def _more(self) -> bool:
+        self._connection.settimeout(_left(self._until))
+        received = self._connection.recv(_CHUNK)
+        self._left -= len(received)
+        if self._left < 0:
+            raise ValueError("the answer is too large")
+        self._buffer += received
+        return bool(received)
+
+
+def _answer(reader: _Reader) -> tuple[int, dict[str, str], bytes]:
+    version, _, status = reader.line().decode("latin-1").partition(" ")
     if not version.startswith("HTTP/1.") or not status[:3].isdigit():
         raise ValueError("what answers there is not an HTTP server")
-    headers = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)
-    }
-    chunked = headers.get("transfer-encoding", "").lower() == "chunked"
-    length = int(headers["content-length"]) if headers.get("content-length", "").isdigit() else None
-    while not _is_whole(body, length, chunked=chunked):
-        more = _receive(connection, until, body, may_end=length is None and not chunked)
-        if not more:
-            break
-        body += more
-    return int(status[:3]), headers, _unchunked(body) if chunked else body[:length]
+    headers: dict[str, str] = {}
+    while line := reader.line().decode("latin-1"):
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        body = _chunks(reader)
+    elif headers.get("content-length", "").isdigit():
+        body = reader.exactly(int(headers["content-length"]))
+    else:
+        body = reader.rest()
+    return int(status[:3]), headers, body
 
 
-def _receive(connection: socket.socket, until: float, so_far: bytes, *, may_end: bool = False) -> bytes:
-    if len(so_far) > _MAX_ANSWER_BYTES:
-        raise ValueError("the answer is too large")
-    connection.settimeout(_left(until))
-    more = connection.recv(_CHUNK)
-    if not more and not may_end:
-        raise ConnectionError("the connection was closed before the answer was complete")
-    return more
-
-
-def _is_whole(body: bytes, length: int | None, *, chunked: bool) -> bool:
-    if chunked:
-        return body.endswith(b"0\r\n\r\n")
-    return length is not None and len(body) >= length
-
-
-def _unchunked(body: bytes) -> bytes:
+def _chunks(reader: _Reader) -> bytes:
     parts: list[bytes] = []
-    while body:
-        size, _, rest = body.partition(b"\r\n")
-        count = int(size.split(b";")[0], 16)
-        if count == 0:
-            break
-        parts.append(rest[:count])
-        body = rest[count + 2 :]
+    while count := int(reader.line().split(b";")[0], 16):
+        parts.append(reader.exactly(count))
+        reader.exactly(2)
     return b"".join(parts)

@@ -20,6 +20,7 @@ from typing import Any
 from hivemem.surfaces.running_server import NoAnswer, Target, ask
 
 _REQUEST_SECONDS = 120.0
+_MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _PROBE_SECONDS = 2.0
 _LAST_ANSWERS_SECONDS = 5.0
 _PARENT_POLL_SECONDS = 1.0
@@ -88,7 +89,10 @@ class Relay:
         if target is None:
             raise NoAnswer("it has stopped")
         until = time.monotonic() + _REQUEST_SECONDS
-        status, _, content = ask(target, "POST", "/mcp", request, until=until, headers=self._headers(request))
+        headers = self._headers(request)
+        status, _, content = ask(
+            target, "POST", "/mcp", request, until=until, headers=headers, max_bytes=_MAX_ANSWER_BYTES
+        )
         try:
             answer: Any = json.loads(content)
         except ValueError:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from hivemem.storage.postgres.connection import Address
+from hivemem.storage.postgres.migrate import prepare_database as prepare_postgres
 from hivemem.storage.sqlite.migrate import prepare_database
 from hivemem.storage.tables import LEFT_BEHIND, TABLES, Column, ColumnKind, Table
+from tests.support.postgres import fresh_database
 
+POSTGRES_TYPES = {"text": ColumnKind.TEXT, "bigint": ColumnKind.INTEGER, "bytea": ColumnKind.BYTES}
 SQLITE_TYPES = {"TEXT": ColumnKind.TEXT, "INTEGER": ColumnKind.INTEGER, "BLOB": ColumnKind.BYTES}
 
 
@@ -46,6 +52,41 @@ def test_the_list_is_the_schema_of_sqlite(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         copied = [table for table in sqlite_tables(connection) if table.name not in LEFT_BEHIND]
     assert by_name(list(TABLES)) == by_name(copied)
+
+
+def postgres_tables(url: str) -> list[Table]:
+    with psycopg.connect(url) as connection:
+        columns = connection.execute(
+            "SELECT table_name, column_name, data_type, is_nullable, collation_name"
+            " FROM information_schema.columns WHERE table_schema = current_schema() ORDER BY ordinal_position"
+        ).fetchall()
+        keys = connection.execute(
+            "SELECT table_name, column_name FROM information_schema.key_column_usage"
+            " JOIN information_schema.table_constraints"
+            " USING (constraint_schema, constraint_name, table_name)"
+            " WHERE constraint_schema = current_schema() AND constraint_type = 'PRIMARY KEY'"
+            " ORDER BY ordinal_position"
+        ).fetchall()
+    # Another collation would put rows in another order than SQLite does.
+    assert {collation for *_, kind, _, collation in columns if kind == "text"} == {"C"}
+    return [
+        Table(
+            name=name,
+            key=tuple(column for table, column in keys if table == name),
+            columns=tuple(
+                Column(name=column, kind=POSTGRES_TYPES[kind], nullable=nullable == "YES")
+                for table, column, kind, nullable, _ in columns
+                if table == name
+            ),
+        )
+        for name in sorted({table for table, *_ in columns} - LEFT_BEHIND.keys())
+    ]
+
+
+def test_the_list_is_the_schema_of_postgresql() -> None:
+    url = fresh_database()
+    asyncio.run(prepare_postgres(Address.parse(url)))
+    assert by_name(list(TABLES)) == postgres_tables(url)
 
 
 def test_a_row_comes_after_those_that_it_names(path: Path) -> None:

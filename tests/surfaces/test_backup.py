@@ -98,7 +98,7 @@ def test_a_server_is_backed_up_while_it_runs_and_forgets_later_writes_when_resto
     done = run_cli(data, "restore", str(file), "--force", "--json")
     assert done.returncode == 0, done.stderr
     kept = Path(json.loads(done.stdout)["kept_aside"])
-    assert len(contents(kept)["nodes"]) == 4
+    assert "fact_after_1" in {row[1] for row in contents(kept)["nodes"]}
     with Server(data) as server:
         assert found(server, key, "otters swim after dusk") == []
         assert found(server, key, "zebras") == ["fact_before"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from hivemem.errors import InvalidInput
+from hivemem.service.schema import needed_driver
 from hivemem.storage.rows import RowSource, RowTarget
 from hivemem.storage.sqlite.rows import SqliteSource, SqliteTarget
 
@@ -26,7 +27,8 @@ class DatabaseUrl:
         """The database in words, never with a password."""
         if self.path is not None:
             return str(self.path)
-        from hivemem.storage.postgres.connection import Address
+        with needed_driver():
+            from hivemem.storage.postgres.connection import Address
 
         return f"PostgreSQL {Address.parse(self.url)}"
 
@@ -53,8 +55,9 @@ def open_source(url: DatabaseUrl) -> RowSource:
     """One state of the database, to be read."""
     if url.path is not None:
         return SqliteSource.open(url.path)
-    from hivemem.storage.postgres.connection import Address
-    from hivemem.storage.postgres.rows import PostgresSource
+    with needed_driver():
+        from hivemem.storage.postgres.connection import Address
+        from hivemem.storage.postgres.rows import PostgresSource
 
     return PostgresSource.open(Address.parse(url.url))
 
@@ -63,7 +66,8 @@ def open_target(url: DatabaseUrl) -> RowTarget:
     """The database, to be filled."""
     if url.path is not None:
         return SqliteTarget.open(url.path)
-    from hivemem.storage.postgres.connection import Address
-    from hivemem.storage.postgres.rows import PostgresTarget
+    with needed_driver():
+        from hivemem.storage.postgres.connection import Address
+        from hivemem.storage.postgres.rows import PostgresTarget
 
     return PostgresTarget.open(Address.parse(url.url))

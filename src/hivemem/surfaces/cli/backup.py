@@ -6,6 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from hivemem.errors import InvalidRequest
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options, alike for both commands."""
@@ -27,6 +29,7 @@ def _back_up(arguments: argparse.Namespace) -> int:
     from hivemem.surfaces.cli.progress import progress_bar
 
     settings = loaded_settings(arguments).settings
+    _refuse_postgres(settings.database_url, "pg_dump --format=custom --no-owner --file=FILE --dbname=URL")
     with progress_bar("backing up", "page", forced=arguments.progress) as report:
         made = back_up(settings.database_path, _path(arguments), overwrite=arguments.force, report=report)
     if arguments.json:
@@ -52,6 +55,7 @@ def _restore(arguments: argparse.Namespace) -> int:
     from hivemem.surfaces.cli.progress import progress_bar
 
     settings = loaded_settings(arguments).settings
+    _refuse_postgres(settings.database_url, "pg_restore --no-owner --single-transaction --dbname=URL FILE")
     make_data_dir(settings.data_dir)
     # A server that starts meanwhile is refused.
     lock = ServerLock.acquire(settings.data_dir, "`hivemem restore`")
@@ -73,6 +77,15 @@ def _restore(arguments: argparse.Namespace) -> int:
         if done.kept_aside is not None:
             print(f"the database that was there is now {done.kept_aside}")
     return 0
+
+
+def _refuse_postgres(database_url: str, command: str) -> None:
+    """PostgreSQL has tools of its own, which also know its roles, versions and large databases."""
+    if database_url:
+        raise InvalidRequest(
+            f"the memory is in PostgreSQL, whose own tools do this: `{command}`. FILE is the backup, URL the "
+            "setting database_url; docs/operating/backup.md has the whole procedure."
+        )
 
 
 def _path(arguments: argparse.Namespace) -> Path:

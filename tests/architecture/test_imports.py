@@ -39,10 +39,12 @@ EXCEPTIONS = {
 
 LAZY = {
     "app.py": "the driver of PostgreSQL need not be installed",
+    "service/database_urls.py": "as app",
     "service/schema.py": "as app",
     "settings.py": "most commands only name the data folder; `--version` must not wait for platformdirs",
     "surfaces/cli/backup.py": "as config",
     "surfaces/cli/database.py": "as config",
+    "surfaces/cli/copying.py": "as config",
     "surfaces/cli/config.py": "commands start fast: each imports what it needs when it runs",
     "surfaces/cli/doctor.py": "as config",
     "surfaces/cli/importing.py": "as config",

@@ -213,6 +213,16 @@ class TimelineEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A conversation: how many of its tool calls were counted, and when. Times are aware UTC."""
+
+    session_id: str
+    tool_calls: int
+    first_call_at: datetime
+    last_call_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTouch:
     """How often a conversation touched a node, and when. Times are aware UTC."""
 

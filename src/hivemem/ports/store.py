@@ -26,13 +26,16 @@ from hivemem.domain.graph import (
     Kind,
     NodeVectors,
     Relationships,
+    Session,
     SessionTouch,
     Snapshot,
+    TimelineEntry,
     TimelineEvent,
     Version,
     WriteBatch,
 )
 from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.domain.tokens import TokenReport
 
 
 class GraphStore(Protocol):
@@ -141,6 +144,10 @@ class SessionStore(Protocol):
         """Nodes of a conversation that still exist, last touched first, then by key."""
         ...
 
+    async def session(self, graph_id: GraphId, session_id: str) -> Session | None:
+        """A conversation; None when none of its calls was counted."""
+        ...
+
     async def timeline(
         self,
         graph_id: GraphId,
@@ -148,12 +155,19 @@ class SessionStore(Protocol):
         start: datetime | None = None,
         end: datetime | None = None,
         node_key: str | None = None,
+        words: Sequence[Collection[str]] = (),
         limit: int = 50,
     ) -> Sequence[TimelineEvent]:
         """Events with `start <= at < end`, newest first (by time, then id). Filters combine.
 
+        `words` are the words of a query as index terms: an event stays when its summary holds at least
+        one term of each word (`hivemem.retrieval.analyse`).
         Deleting a node removes the lines that name it, so that no forgotten text is left.
         """
+        ...
+
+    async def add_event(self, graph_id: GraphId, entry: TimelineEntry) -> TimelineEvent:
+        """Write one line into the diary; the revision does not change."""
         ...
 
 
@@ -197,6 +211,14 @@ class AccessStore(Protocol):
         ...
 
 
+class TokenStore(Protocol):
+    """Reports of the tokens that agents used."""
+
+    async def record_tokens(self, graph_id: GraphId, report: TokenReport) -> TokenReport:
+        """Keep a report, and return the one that is kept: an earlier one of the same identity wins."""
+        ...
+
+
 class LeaseStore(Protocol):
     """Who does a piece of work that one process at a time should do.
 
@@ -216,7 +238,7 @@ class LeaseStore(Protocol):
         ...
 
 
-class Store(GraphStore, SessionStore, AccessStore, LeaseStore, Protocol):
+class Store(GraphStore, SessionStore, AccessStore, TokenStore, LeaseStore, Protocol):
     """One database."""
 
     async def close(self) -> None:

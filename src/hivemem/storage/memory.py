@@ -28,6 +28,7 @@ from hivemem.domain.graph import (
     Passage,
     Relationships,
     Removal,
+    Session,
     SessionTouch,
     Snapshot,
     TimelineEntry,
@@ -37,7 +38,9 @@ from hivemem.domain.graph import (
 )
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.domain.tokens import TokenReport
 from hivemem.errors import Conflict, InvalidInput, NotFound, StaleWrite, Unavailable
+from hivemem.storage.diary import diary_terms
 
 _Thing = TypeVar("_Thing")
 
@@ -57,6 +60,7 @@ class _GraphState:
         default_factory=dict[tuple[Kind, str], tuple[Version, ...]]
     )
     touches: dict[tuple[str, str], SessionTouch] = field(default_factory=dict[tuple[str, str], SessionTouch])
+    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     events: dict[int, TimelineEntry] = field(default_factory=dict[int, TimelineEntry])
 
     def copy(self) -> _GraphState:
@@ -70,6 +74,7 @@ class _GraphState:
             tombstones=dict(self.tombstones),
             versions=dict(self.versions),
             touches=dict(self.touches),
+            sessions=dict(self.sessions),
             events=dict(self.events),
         )
 
@@ -79,11 +84,11 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._graph_states: dict[GraphId, _GraphState] = {}
-        self._tool_calls: Counter[tuple[GraphId, str]] = Counter()
         self._users: dict[str, User] = {}
         self._graphs: dict[str, Graph] = {}
         self._keys: dict[str, ApiKey] = {}
         self._leases: dict[str, tuple[str, datetime]] = {}
+        self._token_reports: dict[tuple[GraphId, str, str, int], TokenReport] = {}
         self._closed = False
 
     async def revision(self, graph_id: GraphId) -> int:
@@ -126,7 +131,6 @@ class MemoryStore:
             draft.events[draft.last_event] = entry
         for call in batch.calls:
             _touch(draft, call.session_id, call.keys, batch.at)
-            self._tool_calls[graph_id, call.session_id] += 1
         self._graph_states[graph_id] = draft
         return draft.revision
 
@@ -253,7 +257,6 @@ class MemoryStore:
         """See `SessionStore.touch`."""
         graph = self._graph(graph_id).copy()
         _touch(graph, session_id, keys, at)
-        self._tool_calls[graph_id, session_id] += 1
         self._graph_states[graph_id] = graph
 
     async def touched(
@@ -264,6 +267,10 @@ class MemoryStore:
         own = [touch for (session, _), touch in sorted(touches.items()) if session == session_id]
         return sorted(own, key=lambda touch: touch.last_touched_at, reverse=True)[: max(0, limit)]
 
+    async def session(self, graph_id: GraphId, session_id: str) -> Session | None:
+        """See `SessionStore.session`."""
+        return self._graph(graph_id).sessions.get(session_id)
+
     async def timeline(
         self,
         graph_id: GraphId,
@@ -271,6 +278,7 @@ class MemoryStore:
         start: datetime | None = None,
         end: datetime | None = None,
         node_key: str | None = None,
+        words: Sequence[Collection[str]] = (),
         limit: int = 50,
     ) -> Sequence[TimelineEvent]:
         """See `SessionStore.timeline`."""
@@ -280,9 +288,18 @@ class MemoryStore:
             if (start is None or start <= entry.at)
             and (end is None or entry.at < end)
             and (node_key is None or entry.node_key == node_key)
+            and (not words or all(not set(word).isdisjoint(diary_terms(entry)) for word in words))
         ]
         events.sort(key=lambda event: (event.entry.at, event.id), reverse=True)
         return events[: max(0, limit)]
+
+    async def add_event(self, graph_id: GraphId, entry: TimelineEntry) -> TimelineEvent:
+        """See `SessionStore.add_event`."""
+        graph = self._graph(graph_id).copy()
+        graph.last_event += 1
+        graph.events[graph.last_event] = entry
+        self._graph_states[graph_id] = graph
+        return TimelineEvent(id=graph.last_event, entry=entry)
 
     async def add_user(self, user: User, graph: Graph) -> None:
         """See `AccessStore.add_user`."""
@@ -338,6 +355,11 @@ class MemoryStore:
             return False
         self._keys[key_id] = replace(key, revoked_at=at)
         return True
+
+    async def record_tokens(self, graph_id: GraphId, report: TokenReport) -> TokenReport:
+        """See `TokenStore.record_tokens`."""
+        self._check_open()
+        return self._token_reports.setdefault((graph_id, *report.identity), report)
 
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""
@@ -437,6 +459,13 @@ def _detach_node(graph: _GraphState, key: str, at: datetime) -> None:
 
 
 def _touch(graph: _GraphState, session_id: str, keys: Collection[str], at: datetime) -> None:
+    known = graph.sessions.get(session_id)
+    graph.sessions[session_id] = Session(
+        session_id=session_id,
+        tool_calls=known.tool_calls + 1 if known else 1,
+        first_call_at=min(known.first_call_at, at) if known else at,
+        last_call_at=max(known.last_call_at, at) if known else at,
+    )
     for key in set(keys) & graph.nodes.keys():
         before = graph.touches.get((session_id, key))
         graph.touches[session_id, key] = SessionTouch(

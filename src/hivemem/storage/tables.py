@@ -183,6 +183,7 @@ TABLES: tuple[Table, ...] = (
         "node_key text?",
         "meta text",
     ),
+    _table("timeline_terms", "graph_id term event_id", "graph_id text", "term text", "event_id integer"),
     _table(
         "sessions",
         "graph_id session_id",
@@ -201,6 +202,17 @@ TABLES: tuple[Table, ...] = (
         "touch_count integer",
         "first_touched_at integer",
         "last_touched_at integer",
+    ),
+    _table(
+        "token_reports",
+        "graph_id user_id session_id turn_sequence",
+        "graph_id text",
+        "user_id text",
+        "session_id text",
+        "turn_sequence integer",
+        "event_id text",
+        "report text",
+        "recorded_at integer",
     ),
 )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from hivemem.domain.graph import GraphId, SessionTouch, TimelineEntry, TimelineEvent
+from hivemem.domain.graph import GraphId, Session, SessionTouch, TimelineEntry, TimelineEvent
+from hivemem.storage.diary import diary_terms
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Row, Transaction, findable
 from hivemem.storage.states import from_json, to_json
@@ -44,6 +45,23 @@ def touched(graph_id: GraphId, session_id: str, limit: int) -> Query[list[Sessio
     )
 
 
+def session(graph_id: GraphId, session_id: str) -> Query[Session | None]:
+    """How many calls of a conversation were counted, and when."""
+
+    def decode(rows: Sequence[Row]) -> Session | None:
+        for calls, first, last in rows:
+            return Session(
+                session_id=session_id,
+                tool_calls=calls,
+                first_call_at=from_microseconds(first),
+                last_call_at=from_microseconds(last),
+            )
+        return None
+
+    arguments = {"graph_id": graph_id, "session_id": session_id}
+    return Query(sql=_SQL["session"], arguments=arguments, decode=decode)
+
+
 async def add_events(
     transaction: Transaction, graph_id: GraphId, entries: Sequence[TimelineEntry], last_event: int
 ) -> None:
@@ -63,6 +81,17 @@ async def add_events(
             "meta": [to_json(entry.meta) for entry in entries],
         },
     )
+    first = last_event - len(entries) + 1
+    terms = [(term, first + place) for place, entry in enumerate(entries) for term in diary_terms(entry)]
+    if terms:
+        await transaction.send(
+            _SQL["add_terms"],
+            {
+                "graph_id": graph_id,
+                "term": [term for term, _ in terms],
+                "event_id": [event_id for _, event_id in terms],
+            },
+        )
 
 
 def was_added(graph_id: GraphId, event_id: int, entry: TimelineEntry) -> Query[bool]:
@@ -76,18 +105,32 @@ def was_added(graph_id: GraphId, event_id: int, entry: TimelineEntry) -> Query[b
 
 
 def timeline(
-    graph_id: GraphId, start: datetime | None, end: datetime | None, node_key: str | None, limit: int
+    graph_id: GraphId,
+    start: datetime | None,
+    end: datetime | None,
+    node_key: str | None,
+    words: Sequence[Collection[str]],
+    limit: int,
 ) -> Query[list[TimelineEvent]]:
-    """Lines of the diary with `start <= at < end`, newest first."""
+    """Lines of the diary with `start <= at < end` that hold a term of each word, newest first."""
+    arguments: dict[str, object] = {
+        "graph_id": graph_id,
+        "start": _BEGINNING_OF_TIME if start is None else to_microseconds(start),
+        "end": _END_OF_TIME if end is None else to_microseconds(end),
+        "node_key": node_key,
+        "limit": max(0, limit),
+    }
+    if words:
+        wanted = [(number, term) for number, word in enumerate(words) for term in sorted(set(word))]
+        arguments["word"] = [number for number, _ in wanted]
+        arguments["term"] = [term for _, term in wanted]
+        arguments["word_count"] = len(words)
+        sql = _SQL["timeline_by_words"]
+    else:
+        sql = _SQL["timeline"] if node_key is None else _SQL["timeline_of_node"]
     return Query(
-        sql=_SQL["timeline"] if node_key is None else _SQL["timeline_of_node"],
-        arguments={
-            "graph_id": graph_id,
-            "start": _BEGINNING_OF_TIME if start is None else to_microseconds(start),
-            "end": _END_OF_TIME if end is None else to_microseconds(end),
-            "node_key": node_key,
-            "limit": max(0, limit),
-        },
+        sql=sql,
+        arguments=arguments,
         decode=lambda rows: [_event_from_row(row) for row in rows],
     )
 

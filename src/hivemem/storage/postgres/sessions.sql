@@ -25,6 +25,11 @@ ON CONFLICT (graph_id, session_id, node_key) DO UPDATE SET
     first_touched_at = least(session_nodes.first_touched_at, excluded.first_touched_at),
     last_touched_at = greatest(session_nodes.last_touched_at, excluded.last_touched_at)
 
+-- name: session
+SELECT tool_calls, first_call_at, last_call_at
+FROM sessions
+WHERE graph_id = :graph_id AND session_id = :session_id
+
 -- name: touched
 SELECT node_key, touch_count, first_touched_at, last_touched_at
 FROM session_nodes
@@ -39,6 +44,11 @@ FROM unnest(
     :event_id::bigint[], :at::bigint[], :summary::text[], :source::text[], :tool::text[],
     :node_key::text[], :meta::text[]
 ) AS written (event_id, at, summary, source, tool, node_key, meta)
+
+-- name: add_terms
+INSERT INTO timeline_terms (graph_id, term, event_id)
+SELECT :graph_id, term, event_id
+FROM unnest(:term::text[], :event_id::bigint[]) AS written (term, event_id)
 
 -- name: event
 SELECT at, summary
@@ -60,6 +70,23 @@ WHERE graph_id = :graph_id
   AND node_key = :node_key
   AND at >= :start
   AND at < :end
+ORDER BY at DESC, event_id DESC
+LIMIT :limit
+
+-- name: timeline_by_words
+SELECT event_id, at, summary, source, tool, node_key, meta
+FROM timeline
+WHERE graph_id = :graph_id
+  AND at >= :start
+  AND at < :end
+  AND (:node_key::text IS NULL OR node_key = :node_key)
+  AND event_id IN (
+      SELECT found.event_id
+      FROM unnest(:word::bigint[], :term::text[]) AS wanted (word, term)
+      JOIN timeline_terms AS found ON found.graph_id = :graph_id AND found.term = wanted.term
+      GROUP BY found.event_id
+      HAVING count(DISTINCT wanted.word) = :word_count
+  )
 ORDER BY at DESC, event_id DESC
 LIMIT :limit
 

@@ -18,13 +18,16 @@ from hivemem.domain.graph import (
     Kind,
     NodeVectors,
     Relationships,
+    Session,
     SessionTouch,
     Snapshot,
+    TimelineEntry,
     TimelineEvent,
     Version,
     WriteBatch,
 )
 from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.domain.tokens import TokenReport
 from hivemem.storage.postgres import (
     access,
     batches,
@@ -35,6 +38,7 @@ from hivemem.storage.postgres import (
     leases,
     nodes,
     sessions,
+    tokens,
 )
 from hivemem.storage.postgres.connection import Address
 from hivemem.storage.postgres.migrate import prepare_database
@@ -95,12 +99,7 @@ class PostgresStore:
 
     async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
         """See `GraphStore.apply`."""
-        applied = await self._pool.write(
-            lambda transaction: batches.apply(transaction, graph_id, batch),
-            happened=lambda transaction, applied: batches.happened(transaction, graph_id, batch, applied),
-            queue=graph_id,
-        )
-        return applied.revision
+        return (await self._apply(graph_id, batch)).revision
 
     async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
         """See `GraphStore.changes`."""
@@ -179,6 +178,10 @@ class PostgresStore:
         """See `SessionStore.touched`."""
         return await self._pool.ask(sessions.touched(graph_id, session_id, limit))
 
+    async def session(self, graph_id: GraphId, session_id: str) -> Session | None:
+        """See `SessionStore.session`."""
+        return await self._pool.ask(sessions.session(graph_id, session_id))
+
     async def timeline(
         self,
         graph_id: GraphId,
@@ -186,10 +189,16 @@ class PostgresStore:
         start: datetime | None = None,
         end: datetime | None = None,
         node_key: str | None = None,
+        words: Sequence[Collection[str]] = (),
         limit: int = 50,
     ) -> Sequence[TimelineEvent]:
         """See `SessionStore.timeline`."""
-        return await self._pool.ask(sessions.timeline(graph_id, start, end, node_key, limit))
+        return await self._pool.ask(sessions.timeline(graph_id, start, end, node_key, words, limit))
+
+    async def add_event(self, graph_id: GraphId, entry: TimelineEntry) -> TimelineEvent:
+        """See `SessionStore.add_event`."""
+        batch = WriteBatch(at=entry.at, timeline=(entry,))
+        return TimelineEvent(id=(await self._apply(graph_id, batch)).last_event, entry=entry)
 
     async def add_user(self, user: User, graph: Graph) -> None:
         """See `AccessStore.add_user`."""
@@ -228,6 +237,10 @@ class PostgresStore:
             happened=lambda transaction, _: access.key_was_revoked(transaction, key_id, at),
         )
 
+    async def record_tokens(self, graph_id: GraphId, report: TokenReport) -> TokenReport:
+        """See `TokenStore.record_tokens`."""
+        return await self._pool.write(lambda transaction: tokens.record(transaction, graph_id, report))
+
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""
         return await self._pool.write(
@@ -241,6 +254,13 @@ class PostgresStore:
     async def close(self) -> None:
         """See `Store.close`."""
         await self._pool.close()
+
+    async def _apply(self, graph_id: GraphId, batch: WriteBatch) -> batches.Applied:
+        return await self._pool.write(
+            lambda transaction: batches.apply(transaction, graph_id, batch),
+            happened=lambda transaction, applied: batches.happened(transaction, graph_id, batch, applied),
+            queue=graph_id,
+        )
 
 
 async def _snapshot(

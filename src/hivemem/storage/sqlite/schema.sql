@@ -177,6 +177,17 @@ CREATE TABLE timeline (
 CREATE INDEX timeline_by_time ON timeline (graph_id, at, event_id);
 CREATE INDEX timeline_by_node ON timeline (graph_id, node_key, at, event_id) WHERE node_key IS NOT NULL;
 
+-- The words of the diary, by which it is searched: index terms of `summary` as the analyser makes them.
+CREATE TABLE timeline_terms (
+    graph_id TEXT    NOT NULL,
+    term     TEXT    NOT NULL,
+    event_id INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, term, event_id),
+    FOREIGN KEY (graph_id, event_id) REFERENCES timeline ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX timeline_terms_by_event ON timeline_terms (graph_id, event_id);
+
 CREATE TABLE sessions (
     graph_id      TEXT    NOT NULL,
     session_id    TEXT    NOT NULL,
@@ -200,6 +211,18 @@ CREATE TABLE session_nodes (
 
 CREATE INDEX session_nodes_by_node ON session_nodes (graph_id, node_key);
 CREATE INDEX session_nodes_by_time ON session_nodes (graph_id, session_id, last_touched_at);
+
+-- What agents report of the tokens they used, as JSON; the first report of a turn stays.
+CREATE TABLE token_reports (
+    graph_id      TEXT    NOT NULL,
+    user_id       TEXT    NOT NULL,
+    session_id    TEXT    NOT NULL,
+    turn_sequence INTEGER NOT NULL,
+    event_id      TEXT    NOT NULL,
+    report        TEXT    NOT NULL,
+    recorded_at   INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, user_id, session_id, turn_sequence)
+) STRICT;
 
 -- Work of which one process at a time should do each piece --------------------------------------
 

@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from hivemem.domain.graph import GraphId, SessionTouch, TimelineEntry, TimelineEvent
+from hivemem.domain.graph import GraphId, Session, SessionTouch, TimelineEntry, TimelineEvent
+from hivemem.storage.diary import diary_terms
 from hivemem.storage.sqlite.statements import named_statements
 from hivemem.storage.states import from_json, to_json
 from hivemem.storage.times import from_microseconds, to_microseconds
@@ -42,8 +43,32 @@ def touched(
     ]
 
 
-def add_events(connection: sqlite3.Connection, graph_id: GraphId, entries: Sequence[TimelineEntry]) -> None:
-    """Write lines into the diary, each with the graph's next number."""
+def session(connection: sqlite3.Connection, graph_id: GraphId, session_id: str) -> Session | None:
+    """How many calls of a conversation were counted, and when."""
+    arguments = {"graph_id": graph_id, "session_id": session_id}
+    row = connection.execute(_SQL["session"], arguments).fetchone()
+    if row is None:
+        return None
+    calls, first, last = row
+    return Session(
+        session_id=session_id,
+        tool_calls=calls,
+        first_call_at=from_microseconds(first),
+        last_call_at=from_microseconds(last),
+    )
+
+
+def add_event(connection: sqlite3.Connection, graph_id: GraphId, entry: TimelineEntry) -> TimelineEvent:
+    """Write one line into the diary."""
+    [event_id] = add_events(connection, graph_id, [entry])
+    return TimelineEvent(id=event_id, entry=entry)
+
+
+def add_events(
+    connection: sqlite3.Connection, graph_id: GraphId, entries: Sequence[TimelineEntry]
+) -> list[int]:
+    """Write lines into the diary, each with the graph's next number; the numbers."""
+    numbers: list[int] = []
     for entry in entries:
         # fetchall, because a RETURNING statement that was not read to its end blocks the commit.
         ((event_id,),) = connection.execute(_SQL["next_event_id"], {"graph_id": graph_id}).fetchall()
@@ -60,6 +85,12 @@ def add_events(connection: sqlite3.Connection, graph_id: GraphId, entries: Seque
                 "meta": to_json(entry.meta),
             },
         )
+        connection.executemany(
+            _SQL["add_term"],
+            [{"graph_id": graph_id, "term": term, "event_id": event_id} for term in diary_terms(entry)],
+        )
+        numbers.append(event_id)
+    return numbers
 
 
 def timeline(
@@ -68,15 +99,21 @@ def timeline(
     start: datetime | None,
     end: datetime | None,
     node_key: str | None,
+    words: Sequence[Collection[str]],
     limit: int,
 ) -> list[TimelineEvent]:
-    """Lines of the diary with `start <= at < end`, newest first."""
-    statement = _SQL["timeline"] if node_key is None else _SQL["timeline_of_node"]
+    """Lines of the diary with `start <= at < end` that hold a term of each word, newest first."""
+    if words:
+        statement = _SQL["timeline_by_words"]
+    else:
+        statement = _SQL["timeline"] if node_key is None else _SQL["timeline_of_node"]
     arguments = {
         "graph_id": graph_id,
         "start": _BEGINNING_OF_TIME if start is None else to_microseconds(start),
         "end": _END_OF_TIME if end is None else to_microseconds(end),
         "node_key": node_key,
+        "words": json.dumps([[number, term] for number, word in enumerate(words) for term in set(word)]),
+        "word_count": len(words),
         "limit": max(0, limit),
     }
     return [

@@ -19,6 +19,11 @@ ON CONFLICT (graph_id, session_id, node_key) DO UPDATE SET
     first_touched_at = min(first_touched_at, excluded.first_touched_at),
     last_touched_at = max(last_touched_at, excluded.last_touched_at)
 
+-- name: session
+SELECT tool_calls, first_call_at, last_call_at
+FROM sessions
+WHERE graph_id = :graph_id AND session_id = :session_id
+
 -- name: touched
 SELECT node_key, touch_count, first_touched_at, last_touched_at
 FROM session_nodes
@@ -36,6 +41,10 @@ RETURNING last_event_id
 INSERT INTO timeline (graph_id, event_id, at, summary, source, tool, node_key, meta)
 VALUES (:graph_id, :event_id, :at, :summary, :source, :tool, :node_key, :meta)
 
+-- name: add_term
+INSERT INTO timeline_terms (graph_id, term, event_id)
+VALUES (:graph_id, :term, :event_id)
+
 -- name: timeline
 SELECT event_id, at, summary, source, tool, node_key, meta
 FROM timeline
@@ -47,6 +56,25 @@ LIMIT :limit
 SELECT event_id, at, summary, source, tool, node_key, meta
 FROM timeline
 WHERE graph_id = :graph_id AND node_key = :node_key AND at >= :start AND at < :end
+ORDER BY at DESC, event_id DESC
+LIMIT :limit
+
+-- name: timeline_by_words
+-- words: JSON list of [number of the word, term]. CROSS JOIN keeps this order: one range of the index a term.
+SELECT event_id, at, summary, source, tool, node_key, meta
+FROM timeline
+WHERE graph_id = :graph_id
+  AND at >= :start
+  AND at < :end
+  AND (:node_key IS NULL OR node_key = :node_key)
+  AND event_id IN (
+      SELECT found.event_id
+      FROM json_each(:words) AS wanted
+      CROSS JOIN timeline_terms AS found
+      WHERE found.graph_id = :graph_id AND found.term = json_extract(wanted.value, '$[1]')
+      GROUP BY found.event_id
+      HAVING count(DISTINCT json_extract(wanted.value, '$[0]')) = :word_count
+  )
 ORDER BY at DESC, event_id DESC
 LIMIT :limit
 

@@ -21,13 +21,16 @@ from hivemem.domain.graph import (
     Kind,
     NodeVectors,
     Relationships,
+    Session,
     SessionTouch,
     Snapshot,
+    TimelineEntry,
     TimelineEvent,
     Version,
     WriteBatch,
 )
 from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.domain.tokens import TokenReport
 from hivemem.storage.sqlite import (
     access,
     batches,
@@ -38,6 +41,7 @@ from hivemem.storage.sqlite import (
     leases,
     nodes,
     sessions,
+    tokens,
 )
 from hivemem.storage.sqlite.migrate import prepare_database
 from hivemem.storage.sqlite.readers import Readers
@@ -79,7 +83,7 @@ class SqliteStore:
 
     async def revision(self, graph_id: GraphId) -> int:
         """See `GraphStore.revision`."""
-        return await self._readers.run(history.revision, graph_id)
+        return await self._readers.run_promptly(history.revision, graph_id)
 
     async def snapshot(
         self,
@@ -158,6 +162,10 @@ class SqliteStore:
         """See `SessionStore.touched`."""
         return await self._readers.run(sessions.touched, graph_id, session_id, limit)
 
+    async def session(self, graph_id: GraphId, session_id: str) -> Session | None:
+        """See `SessionStore.session`."""
+        return await self._readers.run(sessions.session, graph_id, session_id)
+
     async def timeline(
         self,
         graph_id: GraphId,
@@ -165,10 +173,15 @@ class SqliteStore:
         start: datetime | None = None,
         end: datetime | None = None,
         node_key: str | None = None,
+        words: Sequence[Collection[str]] = (),
         limit: int = 50,
     ) -> Sequence[TimelineEvent]:
         """See `SessionStore.timeline`."""
-        return await self._readers.run(sessions.timeline, graph_id, start, end, node_key, limit)
+        return await self._readers.run(sessions.timeline, graph_id, start, end, node_key, words, limit)
+
+    async def add_event(self, graph_id: GraphId, entry: TimelineEntry) -> TimelineEvent:
+        """See `SessionStore.add_event`."""
+        return await self._writer.run(sessions.add_event, graph_id, entry)
 
     async def add_user(self, user: User, graph: Graph) -> None:
         """See `AccessStore.add_user`."""
@@ -197,6 +210,10 @@ class SqliteStore:
     async def revoke_key(self, key_id: str, at: datetime) -> bool:
         """See `AccessStore.revoke_key`."""
         return await self._writer.run(access.revoke_key, key_id, at)
+
+    async def record_tokens(self, graph_id: GraphId, report: TokenReport) -> TokenReport:
+        """See `TokenStore.record_tokens`."""
+        return await self._writer.run(tokens.record, graph_id, report)
 
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""

@@ -1,0 +1,11 @@
+"""The words by which a line of the diary is found, alike in every store."""
+
+from __future__ import annotations
+
+from hivemem.domain.graph import TimelineEntry
+from hivemem.retrieval.analyse import document_terms
+
+
+def diary_terms(entry: TimelineEntry) -> list[str]:
+    """The index terms of a line's summary, each once, in code-point order."""
+    return sorted(document_terms(entry.summary).frequencies)

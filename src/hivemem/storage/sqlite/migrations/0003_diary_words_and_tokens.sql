@@ -1,0 +1,22 @@
+-- The words of the diary, by which it is searched: index terms of `summary` as the analyser makes them.
+CREATE TABLE timeline_terms (
+    graph_id TEXT    NOT NULL,
+    term     TEXT    NOT NULL,
+    event_id INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, term, event_id),
+    FOREIGN KEY (graph_id, event_id) REFERENCES timeline ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX timeline_terms_by_event ON timeline_terms (graph_id, event_id);
+
+-- What agents report of the tokens they used, as JSON; the first report of a turn stays.
+CREATE TABLE token_reports (
+    graph_id      TEXT    NOT NULL,
+    user_id       TEXT    NOT NULL,
+    session_id    TEXT    NOT NULL,
+    turn_sequence INTEGER NOT NULL,
+    event_id      TEXT    NOT NULL,
+    report        TEXT    NOT NULL,
+    recorded_at   INTEGER NOT NULL,
+    PRIMARY KEY (graph_id, user_id, session_id, turn_sequence)
+) STRICT;

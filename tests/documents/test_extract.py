@@ -221,3 +221,12 @@ def test_files_without_text_say_so(data: bytes, filename: str, said: str) -> Non
 
     assert found.text == ""
     assert said in found.warnings[0]
+
+
+def test_text_is_cut_when_time_runs_out_between_paragraphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 1000, 5))
+    monkeypatch.setattr("hivemem.documents.collected.time.process_time", lambda: float(next(seconds)))
+    found = extracted(b"<p>word" * 10, "slow.html", DocumentLimits(max_seconds=30))
+
+    assert found.text.split("\n") == ["word"] * 5
+    assert found.truncated and "30 s" in found.warnings[0]

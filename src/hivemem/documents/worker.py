@@ -98,6 +98,9 @@ def main() -> None:
     """Serve one task."""
     line = sys.stdin.buffer.readline()
     restrict(DocumentLimits(**json.loads(line)["limits"]))
-    told = json.dumps(answer(line, sys.stdin.buffer.read())).encode("ascii")
-    sys.stdout.buffer.write(told)
-    sys.stdout.buffer.flush()
+    try:
+        told = json.dumps(answer(line, sys.stdin.buffer.read()))
+    except MemoryError:
+        told = json.dumps({"error": {"family": "memory"}})
+    sys.stdout.write(told)
+    sys.stdout.flush()

@@ -81,6 +81,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hivemem",
         description="A memory graph that AI agents search before they answer.",
+        # Else `store --data` is taken for a beginning of --data-dir or --database-url.
+        allow_abbrev=False,
         parents=[common],
     )
     parser.add_argument("--version", action="version", version=f"hivemem {hivemem.__version__}")

@@ -113,9 +113,14 @@ class Background:
         self._reembed = Reembed(store=store, executor=executor)
         self._waiting: set[GraphId] = set()
         self._woken = asyncio.Event()
-        self._loading = asyncio.create_task(self._load_models(), name="load models")
+        self._loading: asyncio.Task[None] | None = None
         self._embedding: asyncio.Task[None] | None = None
+        self.models_loading = False
+
+    def load_models(self) -> None:
+        """Load both models, and try again later what could not be loaded, until `close`."""
         self.models_loading = True
+        self._loading = asyncio.create_task(self._load_models(), name="load models")
 
     def embed_pending(self, graph_id: GraphId) -> None:
         """Embed the graph's nodes that have no vector, soon."""
@@ -196,12 +201,13 @@ async def open_store(settings: Settings) -> Store:
     )
 
 
-async def open_services(settings: Settings, *, background: bool = False) -> OpenServices:
+async def open_services(settings: Settings, *, background: bool = False, models: bool = True) -> OpenServices:
     """Open the database and start loading the models. `settings.data_dir` must exist.
 
     Args:
         settings: Checked values.
         background: Embed in the background what was stored without a vector; for processes that stay.
+        models: Whether a model is needed at all. Loading takes longer than most commands do.
 
     Raises:
         InvalidInput: `database_url` cannot be used.
@@ -214,7 +220,7 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
     executor = ModelExecutor(
         None,
         None,
-        embedder_problem="the embedding model is still being loaded",
+        embedder_problem="the embedding model is still being loaded" if models else "no model was asked for",
         # Without a reranker by choice nothing is degraded, so there is no problem to tell.
         reranker_problem=None if settings.reranker == "none" else "the reranker is still being loaded",
         max_queued_texts=settings.model_queue_texts,
@@ -223,6 +229,8 @@ async def open_services(settings: Settings, *, background: bool = False) -> Open
     touches = SessionTouches(store=store, clock=clock)
     hot = HotGraphs(store, model_id="", dimension=0, max_bytes=settings.projection_max_bytes)
     work = Background(settings, executor, hot, store)
+    if models:
+        work.load_models()
     if background:
         work.keep_embedding()
     remember = Remember(

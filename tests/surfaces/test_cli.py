@@ -179,6 +179,17 @@ def test_reembed_reports_how_much_it_did(hivemem: Any) -> None:
     assert json.loads(hivemem("reembed", "--json")[1]) == {"embedded": 0}
 
 
+def test_commands_that_need_no_model_load_none(tmp_path: Path) -> None:
+    nowhere = {"HIVEMEM_EMBEDDER": f"directory:{tmp_path / 'nowhere'}"}
+    for arguments in (("key", "list"), ("overview",), ("nodes", "user_profile")):
+        done = run_cli(tmp_path, *arguments, **nowhere)
+        assert (done.returncode, done.stderr) == (0, b""), arguments
+    # One that needs it does look for it, and tells.
+    stored = run_cli(tmp_path, "store", "fact_a", "One.", **nowhere)
+    assert stored.returncode == 0
+    assert b"nowhere" in stored.stderr
+
+
 def test_version_and_help_import_nothing_heavy() -> None:
     heavy = ("pydantic", "mcp", "numpy", "starlette", "uvicorn", "asyncio", "onnxruntime")
     program = (

@@ -60,6 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
         cells = [header, *(tuple("" if cell is None else str(cell) for cell in row.values()) for row in rows)]
         return {"keys": rows, "count": len(rows)}, table(cells)
 
-    body, lines = run_locally(arguments, work)
+    body, lines = run_locally(arguments, work, models=False)
     print(json.dumps(body, ensure_ascii=False) if arguments.json else "\n".join(lines))
     return 0

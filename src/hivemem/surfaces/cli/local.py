@@ -62,31 +62,38 @@ def make_data_dir(folder: Path) -> None:
         raise Unavailable(f"the data directory {folder} cannot be created: {error.strerror}.") from error
 
 
-async def opened(loaded: LoadedSettings, *, stays: bool = False) -> Services:
+async def opened(loaded: LoadedSettings, *, stays: bool = False, models: bool = True) -> Services:
     """Open services over the data directory, which is created when it is new.
 
     Args:
         loaded: The settings.
         stays: Whether the process runs for long, so that work may be left to the background.
+        models: Whether a model is needed.
     """
     # Imported here: this pulls in the models and numpy, and surfaces lie below the composition root.
     from hivemem.app import open_services
 
     make_data_dir(loaded.settings.data_dir)
-    return await open_services(loaded.settings, background=stays)
+    return await open_services(loaded.settings, background=stays, models=models)
 
 
 def run_locally(
-    arguments: argparse.Namespace, work: Callable[[Services, Principal], Awaitable[ResultT]]
+    arguments: argparse.Namespace,
+    work: Callable[[Services, Principal], Awaitable[ResultT]],
+    *,
+    models: bool = True,
 ) -> ResultT:
-    """Run `work` as the owner of the database, and close everything afterwards."""
+    """Run `work` as the owner of the database, and close everything afterwards.
+
+    Without `models` none is loaded: for work that neither embeds nor reads with one.
+    """
     loaded = loaded_settings(arguments)
     # A command's user wants the result; the notices of a server are noise here.
     quiet = loaded.sources["log_level"] == "default"
     configure_logging("warning" if quiet else loaded.settings.log_level)
 
     async def session() -> ResultT:
-        services = await opened(loaded)
+        services = await opened(loaded, models=models)
         try:
             return await work(services, await services.access.local_principal())
         finally:

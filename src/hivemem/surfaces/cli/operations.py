@@ -57,11 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
     given = operation_arguments(arguments, operation.input.model_fields)
 
     async def work(services: Any, principal: Any) -> Any:
-        if arguments.verb in _LOADS_MODELS:
-            await wait_for_models(services)
+        await wait_for_models(services)
         return await operation.run(services, principal, given)
 
-    print_answer(arguments.verb, run_locally(arguments, work), as_json=arguments.json)
+    answer = run_locally(arguments, work, models=arguments.verb in _LOADS_MODELS)
+    print_answer(arguments.verb, answer, as_json=arguments.json)
     return 0
 
 

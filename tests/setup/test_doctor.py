@@ -107,6 +107,9 @@ def test_without_anything(home: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "hivemem serve" in checks["server"]["next"]
     assert list(home.iterdir()) == []
     assert main(["doctor", "--set", "prot=1"]) == 2
+    _, checks = examine(capsys, "--database-url", "postgresql://user:secret@nowhere/db")
+    assert checks["database"]["state"] == "skipped"
+    assert "secret" not in str(checks)
 
 
 def test_a_database_that_cannot_be_written(

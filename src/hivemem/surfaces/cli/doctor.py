@@ -90,7 +90,7 @@ def all_checks(settings: Settings, url: str | None) -> Iterator[Check]:
     """Every check, each worked out when it is asked for."""
     folder = settings.data_dir
     if url is None:
-        yield _database(settings.database_path)
+        yield _database(settings)
         yield _disk(folder)
     target = find_server(str(folder), file_settings(str(folder)), url)
     if target is None:
@@ -105,7 +105,11 @@ def all_checks(settings: Settings, url: str | None) -> Iterator[Check]:
     yield from _agents()
 
 
-def _database(path: Path) -> Check:
+def _database(settings: Settings) -> Check:
+    if settings.database_url:
+        said = "in PostgreSQL; the server tells below, as runtime, whether it reaches it"
+        return Check(name="database", state=State.SKIPPED, detail=said)
+    path = settings.database_path
     if not path.exists():
         return Check(
             name="database",

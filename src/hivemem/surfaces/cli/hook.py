@@ -52,7 +52,9 @@ _TRANSCRIPT_BYTES = 30 * 1024 * 1024
 
 # `/review`, `/mcp:tool more words`; but not a path such as /etc/hosts.
 _SLASH_COMMAND = re.compile(r"/[A-Za-z][\w:.-]*(\s|$)")
-_STORED = re.compile(rb'"name"\s*:\s*"[^"]{0,80}hm_(store|update|ingest|add_relationships|timeline_write)"')
+_STORED = re.compile(
+    rb'"(?:name|tool|tool_name)"\s*:\s*"[^"]{0,80}hm_(?:store|update|ingest|add_relationships|timeline_write)"'
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

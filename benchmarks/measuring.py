@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import multiprocessing
 import os
 import platform
 import re
@@ -12,12 +13,14 @@ import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+T = TypeVar("T")
 RESULTS = REPOSITORY / "benchmarks" / "results"
 
 
@@ -37,6 +40,15 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of the result files (default benchmarks/results)",
     )
+
+
+def alone(function: Callable[..., T], *arguments: Any) -> T:
+    """What `function` returns in a process of its own: memory that an earlier part left does not count.
+
+    The function must be at the top of its module, and its arguments and result picklable.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(function, *arguments).result()
 
 
 def spread(milliseconds: Iterable[float]) -> dict[str, float]:

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from corpus import read_corpus
 from growing import grown
-from measuring import add_common_arguments, print_table, spread, write_result
+from measuring import add_common_arguments, alone, print_table, spread, write_result
 from tqdm import tqdm
 
 from hivemem.domain.graph import ChangedNode, ChangePage, Passage
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help=f"the sizes {', '.join(map(str, FULL_SIZES))}")
     parser.add_argument("--queries", type=int, default=200, help="searches measured (default 200)")
     arguments = parser.parse_args()
-    rows = [measure(size, arguments) for size in (FULL_SIZES if arguments.full else arguments.sizes)]
+    rows = [alone(measure, size, arguments) for size in (FULL_SIZES if arguments.full else arguments.sizes)]
     print_table(
         (
             "nodes",

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 import hivemem
 from engines.contract import Engine, Plan, Rows, Vector
 from hivemem.domain.graph import ChangedNode, ChangePage, Passage
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.projection.graph_index import GraphIndex
 from hivemem.retrieval.analyse import analyse_query
-from hivemem.retrieval.fuse import reciprocal_rank_fusion
+from hivemem.service.first_stage import text_legs
 
 _PAGE = 1000
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,10 +38,11 @@ class HivememLegs(Engine):
                 self._index.apply(page)
 
     def hybrid(self, text: str, vector: Vector, k: int) -> list[str]:
-        by_word = self._index.search_terms(analyse_query(text), self._plan.leg)
-        by_meaning = self._index.search_vectors(vector, self._plan.leg)
-        legs = {"bm25": [hit.key for hit in by_word], "dense": [hit.key for hit in by_meaning]}
-        return [hit.key for hit in reciprocal_rank_fusion(legs, k=self._plan.rrf_k)[:k]]
+        query = analyse_query(text)
+        with self._index.reading() as graph:
+            legs = text_legs(graph, graph.postings.plan(query), vector)
+            best = np.argsort(-legs.rrf, kind="stable")[:k]
+            return graph.numbers.keys(legs.nodes[best].tolist())
 
     def dense(self, vector: Vector, k: int) -> list[str]:
         # As deep as in the hybrid search: the recall of the first ten depends on it.

@@ -53,6 +53,9 @@ _SETUP = (
 _RECONNECT_SECONDS = 1.5
 """Then the pool stops connecting until somebody asks again, instead of trying ever more rarely."""
 
+_TURN_SECONDS = 1.0
+"""How long to wait for the pool before asking it again."""
+
 _FIRST_DELAY_SECONDS = 0.01
 _LONGEST_DELAY_SECONDS = 0.5
 
@@ -82,7 +85,6 @@ class Pool:
             max_size=size,
             open=False,
             configure=self._configure,
-            check=_check_open,
             reconnect_timeout=_RECONNECT_SECONDS,
         )
         self._in_use = 0
@@ -232,11 +234,7 @@ class Pool:
 
     @contextlib.asynccontextmanager
     async def _connection(self, deadline: float) -> AsyncGenerator[Connection, None]:
-        try:
-            remaining = deadline - asyncio.get_running_loop().time()
-            connection = await self._connections.getconn(timeout=max(0.001, remaining))
-        except PoolTimeout:
-            raise self._no_connection() from None
+        connection = await self._open_connection(deadline)
         self._in_use += 1
         try:
             yield connection
@@ -247,6 +245,22 @@ class Pool:
             raise
         finally:
             self._in_use -= 1
+            await self._connections.putconn(connection)
+
+    async def _open_connection(self, deadline: float) -> Connection:
+        """A connection that the server has not ended meanwhile, as far as can be told without asking it."""
+        while True:
+            remaining = deadline - asyncio.get_running_loop().time()
+            try:
+                # In short turns, because each new request makes the pool connect again.
+                connection = await self._connections.getconn(timeout=min(remaining, _TURN_SECONDS))
+            except PoolTimeout:
+                if remaining > _TURN_SECONDS:
+                    continue
+                raise self._no_connection() from None
+            if not _has_news(connection):
+                return connection
+            await connection.close()
             await self._connections.putconn(connection)
 
     def _no_connection(self) -> Unavailable:
@@ -318,16 +332,11 @@ async def _look(connection: Connection, question: Callable[[Transaction], Awaita
     return answer
 
 
-async def _check_open(connection: Connection) -> None:
-    """Let a connection be used that the server has not ended meanwhile; costs no round trip.
-
-    Raises:
-        psycopg.OperationalError: Something came in while nothing was asked: that is the news of the end.
-    """
+def _has_news(connection: Connection) -> bool:
+    """Whether something came in while nothing was asked: that is the end of the connection."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        raise psycopg.OperationalError("the server has closed the connection")
+    return bool(poll.poll(0))
 
 
 def _delays() -> Iterator[float]:

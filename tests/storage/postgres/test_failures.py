@@ -1,0 +1,433 @@
+"""What happens when connections, the server or locks fail: against a real server, which is really stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hivemem.domain.node import EnrichmentStatus
+from hivemem.errors import Conflict, Corruption, HivememError, InvalidInput, StaleWrite, Unavailable
+from hivemem.storage.postgres import PostgresStore
+from hivemem.storage.postgres.connection import Address
+from tests.conformance.store.observe import GRAPH
+from tests.storage.postgres.conftest import Opener
+from tests.storage.postgres.proxy import Proxy, proxy
+from tests.support.builders import (
+    api_key,
+    batch,
+    create,
+    delete,
+    edge,
+    entry,
+    graph,
+    minutes,
+    node,
+    passage,
+    user,
+    vectors,
+)
+from tests.support.postgres import Server, fresh_database, with_parameters
+
+COMMIT = b"COMMIT\0"
+"""The statement as it is sent, which the words READ COMMITTED are not."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server for this module alone, because its tests stop it."""
+    own = Server()
+    yield own
+    own.remove()
+
+
+@pytest.fixture
+def own_url(server: Server) -> str:
+    return fresh_database(server.url)
+
+
+@contextlib.contextmanager
+def administrator(url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(url, autocommit=True, application_name="administrator") as connection:
+        yield connection
+
+
+def end_connections(url: str) -> int:
+    """End all other connections to the server of stores; the number of them."""
+    with administrator(url) as connection:
+        ended = connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'hivemem'"
+        ).fetchall()
+    return len(ended)
+
+
+async def test_a_store_outlives_the_end_of_all_its_connections(opened: Opener, own_url: str) -> None:
+    store = await opened(own_url)
+    assert await store.apply(GRAPH, batch(node("a_1"))) == 1
+    await asyncio.gather(*(store.revision(GRAPH) for _ in range(20)))
+    for revision in (2, 3, 4):
+        assert await asyncio.to_thread(end_connections, own_url) >= 1
+        assert await store.apply(GRAPH, batch(node(f"n_{revision}"))) == revision
+        await asyncio.to_thread(end_connections, own_url)
+        assert await store.revision(GRAPH) == revision
+
+
+async def test_connections_that_end_under_running_calls_cost_nothing(opened: Opener, own_url: str) -> None:
+    store = await opened(own_url)
+    writes = [asyncio.ensure_future(store.apply(GRAPH, batch(node(f"n_{i}")))) for i in range(60)]
+    reads = [asyncio.ensure_future(store.counts(GRAPH)) for _ in range(60)]
+    for _ in range(5):
+        await asyncio.to_thread(end_connections, own_url)
+        await asyncio.sleep(0.01)
+    assert sorted(await asyncio.gather(*writes)) == list(range(1, 61))
+    await asyncio.gather(*reads)
+    assert len(await store.scan(GRAPH)) == 60
+    assert await store.revision(GRAPH) == 60
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+async def test_calls_wait_for_a_server_that_starts_again(
+    opened: Opener, server: Server, own_url: str, mode: str
+) -> None:
+    store = await opened(own_url, wait_seconds=30.0)
+    acknowledged = [await store.apply(GRAPH, batch(node(f"n_{i}"))) for i in range(5)]
+    await asyncio.to_thread(server.stop, mode)
+    writes = [asyncio.ensure_future(store.apply(GRAPH, batch(node(f"m_{i}")))) for i in range(5)]
+    read = asyncio.ensure_future(store.revision(GRAPH))
+    await asyncio.sleep(0.2)
+    assert not any(call.done() for call in (*writes, read))
+    await asyncio.to_thread(server.start)
+    assert sorted([*acknowledged, *await asyncio.gather(*writes)]) == list(range(1, 11))
+    assert 5 <= await read <= 10
+    assert len(await store.scan(GRAPH)) == 10
+
+
+async def test_a_server_that_is_away_is_said_to_be_and_is_found_again(
+    opened: Opener, server: Server, own_url: str
+) -> None:
+    store = await opened(own_url, wait_seconds=0.3)
+    await store.apply(GRAPH, batch(node("a_1")))
+    await asyncio.to_thread(server.stop)
+    try:
+        for _ in range(3):
+            with pytest.raises(Unavailable, match=r"postgres at .*:5432 could not be reached") as caught:
+                await store.revision(GRAPH)
+            assert caught.value.retryable
+        with pytest.raises(Unavailable, match="could not be reached"):
+            await store.apply(GRAPH, batch(node("b_1")))
+        with pytest.raises(Unavailable, match="postgres at"):
+            await opened(own_url)
+    finally:
+        await asyncio.to_thread(server.start)
+    # A pool that waits ever longer between attempts would not be back after so few calls.
+    for _ in range(15):
+        try:
+            assert await store.revision(GRAPH) == 1
+            break
+        except Unavailable:
+            continue
+    else:
+        pytest.fail("the store did not come back")
+    assert await store.apply(GRAPH, batch(node("b_1"))) == 2
+
+
+async def test_a_lock_that_somebody_else_holds_is_waited_for_and_then_named(opened: Opener, url: str) -> None:
+    store = await opened(wait_seconds=0.3)
+    await store.apply(GRAPH, batch(node("a_1")))
+    with administrator(url) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT revision FROM graph_counters FOR UPDATE")
+        with pytest.raises(Unavailable, match="busy_timeout_seconds"):
+            await store.apply(GRAPH, batch(node("b_1")))
+        assert await store.revision(GRAPH) == 1, "reads do not wait for writes"
+        other.execute("COMMIT")
+    assert await store.apply(GRAPH, batch(node("b_1"))) == 2
+
+
+async def test_writes_that_queue_for_too_long_are_told_so(opened: Opener, url: str) -> None:
+    store = await opened(wait_seconds=0.3)
+    await store.apply(GRAPH, batch(node("a_1")))
+    with administrator(url) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT revision FROM graph_counters FOR UPDATE")
+        outcomes = await asyncio.gather(
+            *(store.apply(GRAPH, batch(node(f"n_{i}"))) for i in range(8)), return_exceptions=True
+        )
+        # They hold one connection together, so that another graph is written and read meanwhile.
+        assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
+        assert await store.apply("graph_two", batch(node("a_1"))) == 1
+        other.execute("COMMIT")
+    assert await store.revision(GRAPH) == 1
+
+
+async def test_a_used_up_pool_names_the_setting(opened: Opener) -> None:
+    store = await opened(connections=1, wait_seconds=0.2)
+    deadline = asyncio.get_running_loop().time() + 10
+    async with store._pool._connection(deadline):
+        outcomes = await asyncio.gather(
+            store.revision(GRAPH), store.apply(GRAPH, batch(node("a_1"))), return_exceptions=True
+        )
+    for outcome in outcomes:
+        assert isinstance(outcome, Unavailable)
+        assert "all 1 connections" in outcome.message
+        assert "database_connections" in outcome.message
+    assert await store.revision(GRAPH) == 0
+
+
+async def test_a_statement_that_takes_too_long_is_ended(opened: Opener, url: str) -> None:
+    store = await opened(statement_seconds=0.2, wait_seconds=5.0)
+    with administrator(url) as other:
+        other.execute("BEGIN")
+        other.execute("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Unavailable, match="database_statement_seconds"):
+            await store.nodes(GRAPH, ["a_1"])
+        with pytest.raises(Unavailable, match="database_statement_seconds"):
+            await store.apply(GRAPH, batch(node("a_1")))
+    assert await store.apply(GRAPH, batch(node("a_1"))) == 1
+
+
+async def test_deadlocks_are_repeated(opened: Opener, url: str) -> None:
+    """Somebody else locks in the opposite order; one of the two is rolled back."""
+    store = await opened(wait_seconds=20.0)
+    await store.apply(GRAPH, batch(node("a_1")))
+    await store.touch(GRAPH, "s", ["a_1"], minutes(1))
+    with administrator(url) as other:
+        # The one that waited longer finds the deadlock, and is its victim.
+        other.execute("SET deadlock_timeout = '10s'")
+        other.execute("BEGIN")
+        other.execute("SELECT key FROM nodes WHERE key = 'a_1' FOR UPDATE")
+        touch = asyncio.ensure_future(store.touch(GRAPH, "s", ["a_1"], minutes(2)))
+        # It holds the row of the conversation, and waits for the node.
+        await wait_for_lock(url)
+        await asyncio.to_thread(other.execute, "UPDATE sessions SET tool_calls = 10 WHERE session_id = 's'")
+        other.execute("COMMIT")
+        await touch
+        calls = other.execute("SELECT tool_calls FROM sessions").fetchall()
+    assert calls == [(11,)], "the touch was rolled back, and made again after the other's change"
+    (touched,) = await store.touched(GRAPH, "s")
+    assert touched.touch_count == 2
+
+
+async def wait_for_lock(url: str) -> None:
+    with administrator(url) as connection:
+        waiting = (
+            "SELECT 1 FROM pg_stat_activity WHERE application_name = 'hivemem' AND wait_event_type = 'Lock'"
+        )
+        while connection.execute(waiting.encode()).fetchone() is None:
+            await asyncio.sleep(0.01)
+
+
+# Lost answers ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def between(server: Server, tmp_path: Path) -> AsyncIterator[Proxy]:
+    async with proxy(server.socket, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def cut_store(between: Proxy, opened: Opener, own_url: str, tmp_path: Path) -> PostgresStore:
+    """A store whose connections go through `between`."""
+    return await opened(with_parameters(own_url, host=str(tmp_path)), wait_seconds=5.0)
+
+
+WRITES = {
+    "nodes": batch(create(node("b_1"), vectors(passage(1.0))), entry("Stored.")),
+    "edge": batch(node("b_1"), edge("a_1", "b_1")),
+    "deletion": batch(delete(node("a_1"))),
+    "diary": batch(entry("Said."), entry("And done.")),
+}
+
+
+@pytest.mark.parametrize("when", ["cut_before", "cut_after"])
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_batch_whose_commit_got_no_answer_is_stored_once(
+    cut_store: PostgresStore, between: Proxy, name: str, when: str
+) -> None:
+    changes = WRITES[name].changes_graph
+    await cut_store.apply(GRAPH, batch(node("a_1")))
+    setattr(between, when, COMMIT)
+    assert await cut_store.apply(GRAPH, WRITES[name]) == 1 + changes
+    assert getattr(between, when) is None, "the line was not cut"
+    assert await cut_store.revision(GRAPH) == 1 + changes
+    assert len(await cut_store.timeline(GRAPH)) == len(WRITES[name].timeline)
+
+
+@pytest.mark.parametrize("when", ["cut_before", "cut_after"])
+async def test_other_writes_whose_commit_got_no_answer_are_made_once(
+    cut_store: PostgresStore, between: Proxy, when: str
+) -> None:
+    await cut_store.apply(GRAPH, batch(node("a_1")))
+
+    setattr(between, when, COMMIT)
+    await cut_store.add_user(user(), graph())
+    assert (await cut_store.users(), await cut_store.graphs("user_one")) == ([user()], [graph()])
+    setattr(between, when, COMMIT)
+    await cut_store.add_key(api_key())
+    assert await cut_store.keys() == [api_key()]
+    setattr(between, when, COMMIT)
+    assert await cut_store.revoke_key(api_key().key_id, minutes(3))
+    assert [key.revoked_at for key in await cut_store.keys()] == [minutes(3)]
+    setattr(between, when, COMMIT)
+    with pytest.raises(Conflict):
+        await cut_store.add_user(user(), graph())
+    setattr(between, when, COMMIT)
+    assert not await cut_store.revoke_key(api_key().key_id, minutes(4))
+
+    setattr(between, when, COMMIT)
+    assert await cut_store.put_vectors(GRAPH, "a_1", 1, vectors(passage(1.0)), EnrichmentStatus.SKIPPED)
+    assert await cut_store.vector_models(GRAPH) == {"test-model": 1}
+    setattr(between, when, COMMIT)
+    await cut_store.touch(GRAPH, "s", ["a_1"], minutes(1))
+    assert len(await cut_store.touched(GRAPH, "s")) == 1
+    setattr(between, when, COMMIT)
+    assert await cut_store.acquire_lease("work", "one", at=minutes(0), expires_at=minutes(1))
+    assert not await cut_store.acquire_lease("work", "two", at=minutes(0), expires_at=minutes(1))
+
+
+async def test_a_write_that_others_followed_is_still_recognised(
+    cut_store: PostgresStore, between: Proxy, opened: Opener, own_url: str
+) -> None:
+    other = await opened(own_url)
+    await cut_store.apply(GRAPH, batch(node("a_1")))
+    between.cut_after = COMMIT
+    write = asyncio.ensure_future(cut_store.apply(GRAPH, batch(node("b_1"))))
+    while await other.revision(GRAPH) < 2:
+        await asyncio.sleep(0.001)
+    await other.apply(GRAPH, batch(delete(node("b_1"))))
+    assert await write == 2
+    assert await cut_store.nodes(GRAPH, ["b_1"]) == {}
+
+
+async def test_a_refusal_is_told_although_the_line_is_cut_behind_it(
+    cut_store: PostgresStore, between: Proxy
+) -> None:
+    await cut_store.apply(GRAPH, batch(node("a_1")))
+    between.cut_after = b"ROLLBACK\0"
+    with pytest.raises(StaleWrite):
+        await cut_store.apply(GRAPH, batch(node("a_1")))
+    assert await cut_store.revision(GRAPH) == 1
+
+
+async def test_an_outcome_that_stays_open_is_said_to_be(
+    server: Server, between: Proxy, opened: Opener, own_url: str, tmp_path: Path
+) -> None:
+    store = await opened(with_parameters(own_url, host=str(tmp_path)), wait_seconds=0.5)
+    await store.apply(GRAPH, batch(node("a_1")))
+    between.cut_after = COMMIT
+    write = asyncio.ensure_future(store.apply(GRAPH, batch(node("b_1"))))
+    while between.cut_after is not None:
+        await asyncio.sleep(0.001)
+    await asyncio.to_thread(server.stop)
+    try:
+        with pytest.raises(Unavailable, match="may have been stored; repeat the call") as caught:
+            await write
+        assert caught.value.facts == {"outcome": "unknown"}
+    finally:
+        await asyncio.to_thread(server.start)
+
+
+async def test_round_trips(cut_store: PostgresStore, between: Proxy) -> None:
+    """The numbers that docs/decisions/postgresql.md states."""
+    await cut_store.apply(GRAPH, batch(node("a_1"), node("b_1"), edge("a_1", "b_1")))
+
+    async def cost(call) -> int:
+        before = between.round_trips
+        await call
+        return between.round_trips - before
+
+    write = batch(create(node("c_1"), vectors(passage(1.0))), edge("c_1", "a_1"), entry())
+    assert await cost(cut_store.apply(GRAPH, write)) == 2
+    assert await cost(cut_store.apply(GRAPH, batch(entry()))) == 2
+    assert await cost(cut_store.apply(GRAPH, batch(delete(node("c_1"))))) == 3
+    put = cut_store.put_vectors(GRAPH, "a_1", 1, vectors(passage(1.0)), EnrichmentStatus.SKIPPED)
+    assert await cost(put) == 2
+    assert await cost(cut_store.touch(GRAPH, "s", ["a_1"], minutes(1))) == 1
+    assert await cost(cut_store.revision(GRAPH)) == 1
+    assert await cost(cut_store.changes(GRAPH, 0, model_id="test-model")) == 1
+    assert await cost(cut_store.nodes(GRAPH, ["a_1", "b_1"])) == 1
+    assert await cost(cut_store.snapshot(GRAPH, ["a_1"], [edge("a_1", "b_1").identity])) == 1
+    found = cut_store.relationships(GRAPH, ["a_1", "b_1"], edge_limit=5, hyperedge_limit=5)
+    assert await cost(found) == 1
+    assert await cost(cut_store.counts(GRAPH)) == 1
+    assert await cost(cut_store.key_by_hash("none")) == 1
+
+
+# Values and addresses --------------------------------------------------------------------------
+
+
+async def test_values_that_postgresql_cannot_hold_are_invalid_input(store: PostgresStore) -> None:
+    with pytest.raises(InvalidInput, match="surrogate"):
+        await store.touch(GRAPH, "\ud800", [], minutes(1))
+    with pytest.raises(InvalidInput, match="surrogate"):
+        await store.timeline(GRAPH, node_key="\udfff")
+    with pytest.raises(InvalidInput, match="NUL"):
+        await store.touch(GRAPH, "a\0b", [], minutes(1))
+    with pytest.raises(InvalidInput, match="NUL"):
+        await store.apply(GRAPH, batch(entry("a\0b")))
+    with pytest.raises(InvalidInput, match="64 bits"):
+        await store.apply(GRAPH, batch(node("a_1", write_version=2**63)))
+    assert await store.nodes(GRAPH, ["\ud800", "a\0b"]) == {}
+    assert await store.revision(GRAPH) == 0
+    assert await store.apply(GRAPH, batch(node("a_1"))) == 1
+
+
+async def test_a_damaged_row_is_named(store: PostgresStore, url: str) -> None:
+    await store.apply(GRAPH, batch(node("a_1"), node("b_1")))
+    with administrator(url) as other:
+        other.execute("UPDATE nodes SET data = '{' WHERE key = 'a_1'")
+    with pytest.raises(Corruption, match="'a_1'"):
+        await store.nodes(GRAPH, ["a_1"])
+    assert list(await store.nodes(GRAPH, ["b_1"])) == ["b_1"]
+
+
+async def test_a_table_that_is_gone_is_corruption(store: PostgresStore, url: str) -> None:
+    with administrator(url) as other:
+        other.execute("DROP TABLE session_nodes")
+    with pytest.raises(Corruption, match="session_nodes"):
+        await store.touched(GRAPH, "s")
+
+
+PASSWORD = "tr0ub4dor&3"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:tr0ub4dor%263@127.0.0.1:1/memory",
+        "postgresql://me:tr0ub4dor&3@127.0.0.1:1/memory?connect_timeout=1",
+        "postgresql://me:tr0ub4dor&3@nowhere.invalid:1/memory",
+        "postgresql://me:tr0ub4dor&3@host:port/memory",
+        "postgresql://me:x@tr0ub4dor&3@host/memory",
+        "postgresql://me:x/tr0ub4dor&3@host/memory",
+        "postgresql://me:tr0ub4dor&3@host/memory?no_such_option=1",
+        "postgresql://me@host/memory?password=tr0ub4dor&3%",
+        "mysql://me:tr0ub4dor&3@host/memory",
+        "me:tr0ub4dor&3@host/memory",
+    ],
+)
+async def test_a_password_is_never_told(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(HivememError) as caught:
+        await PostgresStore.open(address)
+    told: list[str] = [caplog.text]
+    error: BaseException | None = caught.value
+    while error is not None:
+        told += [str(error), repr(error)]
+        error = None if error.__suppress_context__ else error.__cause__ or error.__context__
+    assert "tr0ub4dor" not in "\n".join(told)
+    assert isinstance(caught.value, InvalidInput | Unavailable)
+
+
+def test_an_address_prints_without_its_credentials() -> None:
+    address = Address.parse("postgresql://me:tr0ub4dor%263@db.example:6432/memory?sslmode=require")
+    assert str(address) == "memory at db.example:6432"
+    assert "tr0ub4dor" not in f"{address} {address!r}"
+    assert address.parameters["password"] == PASSWORD
+    assert "***" in address.without_secrets(f"bad password {PASSWORD}")

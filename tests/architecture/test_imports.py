@@ -22,12 +22,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "projection": _LEARNED,
     "storage": _LEARNED,
     "models": _LEARNED,
+    "documents": _LEARNED,
     "enrichment": _LEARNED,
-    "service": _LEARNED | {"projection", "storage", "models", "enrichment"},
+    "service": _LEARNED | {"projection", "storage", "models", "documents", "enrichment"},
     "settings": {"service"},
     "server_lock": set(),
     "surfaces": {"domain", "ports", "retrieval", "models", "service", "settings", "server_lock"},
-    "app": _LEARNED | {"projection", "storage", "models", "enrichment", "service", "settings"},
+    "app": _LEARNED
+    | {"projection", "storage", "models", "documents", "enrichment", "service", "settings"},
 }
 """For each part the others that it may import; itself, `errors` and the version are free to all."""
 
@@ -41,6 +43,7 @@ LAZY = {
     "app.py": "the driver of PostgreSQL need not be installed",
     "service/database_urls.py": "as app",
     "service/schema.py": "as app",
+    "documents/extract.py": "half of a worker's start would be pypdf, which most files do not need",
     "settings.py": "most commands only name the data folder; `--version` must not wait for platformdirs",
     "surfaces/cli/backup.py": "as config",
     "surfaces/cli/database.py": "as config",

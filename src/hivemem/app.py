@@ -27,6 +27,7 @@ from hivemem.projection.hot_graphs import HotGraphs
 from hivemem.retrieval.ranking import Calibration
 from hivemem.service.access import Access
 from hivemem.service.change import Change
+from hivemem.service.chat_context import ChatContext
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.ingest import Ingest
@@ -39,7 +40,10 @@ from hivemem.service.relate import Relate
 from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
 from hivemem.service.schema import needed_driver
+from hivemem.service.session_groups import SessionGroups
 from hivemem.service.session_touches import SessionTouches
+from hivemem.service.timeline import Timeline
+from hivemem.service.tokens import Tokens
 from hivemem.settings import Settings
 from hivemem.storage.sqlite import SqliteStore
 
@@ -85,8 +89,12 @@ class OpenServices:
     change: Change
     relate: Relate
     ingest: Ingest
+    timeline: Timeline
+    chat_context: ChatContext
+    tokens: Tokens
     access: Access
     touches: SessionTouches
+    groups: SessionGroups
     background: Background
 
     @property
@@ -98,6 +106,7 @@ class OpenServices:
         """Finish running writes and release files, threads and models. Safe to call twice."""
         await self.background.close()
         await self.touches.written()
+        await self.groups.written()
         await asyncio.to_thread(self.executor.close)
         await self.store.close()
 
@@ -226,7 +235,8 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         max_queued_texts=settings.model_queue_texts,
         batch_texts=_MODEL_TURN_TEXTS,
     )
-    touches = SessionTouches(store=store, clock=clock)
+    groups = SessionGroups(store=store, clock=clock)
+    touches = SessionTouches(store=store, clock=clock, on_call=groups.called)
     hot = HotGraphs(store, model_id="", dimension=0, max_bytes=settings.projection_max_bytes)
     work = Background(settings, executor, hot, store)
     if models:
@@ -239,6 +249,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         clock=clock,
         limits=limits,
         on_pending=work.embed_pending if background else None,
+        on_call=groups.called,
     )
     return OpenServices(
         settings=settings,
@@ -277,7 +288,11 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         relate=Relate(store=store, clock=clock, limits=limits),
         ingest=Ingest(store=store, remember=remember, limits=limits),
         access=Access(store=store, clock=clock),
+        timeline=Timeline(store=store, clock=clock, limits=limits),
+        chat_context=ChatContext(store=store, touches=touches, groups=groups),
+        tokens=Tokens(store=store, clock=clock, limits=limits),
         touches=touches,
+        groups=groups,
         background=work,
     )
 

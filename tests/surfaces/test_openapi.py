@@ -33,6 +33,15 @@ PROPERTIES = {
     "hm_forget": {"key", "edge_id", "edge_version"},
     "hm_add_relationships": {"relationships"},
     "hm_ingest": {"text", "context"},
+    "hm_timeline": {"query", "node_key", "period", "start", "end", "limit"},
+    "hm_timeline_write": {"summary", "meta"},
+    "hm_get_chat_context": {"session_id"},
+    "hm_tokens": {
+        *("ai_tool", "provider", "model", "session_id", "turn_sequence", "measurement_quality", "segments"),
+        *("input_tokens", "output_tokens", "total_tokens", "cache_tokens", "reasoning_tokens"),
+        *("cache_accounting", "estimation_bias", "cost_usd", "cost_quality", "ai_account_id", "timestamp"),
+        "uncertainty_percentage",
+    },
     "hm_list_orphans": {"limit", "cursor", "organization_id"},
 }
 """The input properties of each tool, exactly as the clients know them."""
@@ -50,6 +59,10 @@ ROUTES = {
     "hm_forget": [("POST", "/forget")],
     "hm_add_relationships": [("POST", "/relationships")],
     "hm_ingest": [("POST", "/ingest")],
+    "hm_timeline": [("POST", "/timeline")],
+    "hm_timeline_write": [("POST", "/timeline/write")],
+    "hm_get_chat_context": [],
+    "hm_tokens": [("POST", "/hm_tokens")],
     "restore_node": [("POST", "/restore")],
 }
 

@@ -19,6 +19,9 @@ HyperedgeIdentity: TypeAlias = "tuple[str, frozenset[str]]"
 """(relationship, participant keys): the order of participants does not matter."""
 
 MIN_PARTICIPANTS = 3
+MIN_SESSION_PARTICIPANTS = 2
+"""A conversation that touched two nodes is worth remembering as one."""
+
 SESSION_LABEL_PREFIX = "chat_"
 
 
@@ -74,8 +77,10 @@ class Participant:
 class Hyperedge:
     """One relationship over at least three different nodes. Immutable but for lost participants.
 
+    One that the server made for a conversation may join two, and grows with the conversation.
+
     Raises:
-        InvalidInput: Fewer than three participants, a repeated one, or a broken field.
+        InvalidInput: Too few participants, a repeated one, or a broken field.
     """
 
     hyperedge_id: str
@@ -92,9 +97,9 @@ class Hyperedge:
         if not self.hyperedge_id:
             raise InvalidInput("/hyperedge_id is empty.")
         keys = self.keys
-        if len(set(keys)) != len(keys) or len(keys) < MIN_PARTICIPANTS:
+        if len(set(keys)) != len(keys) or len(keys) < self._least:
             raise InvalidInput(
-                f"a hyperedge joins at least {MIN_PARTICIPANTS} different nodes, not {list(keys)!r}."
+                f"a hyperedge joins at least {self._least} different nodes, not {list(keys)!r}."
             )
         for key in keys:
             if normalise_key(key) != key:
@@ -118,14 +123,18 @@ class Hyperedge:
         """Whether the server made it to group the nodes of a conversation."""
         return self.relationship.startswith(SESSION_LABEL_PREFIX)
 
+    @property
+    def _least(self) -> int:
+        return MIN_SESSION_PARTICIPANTS if self.is_session else MIN_PARTICIPANTS
+
     def without(self, lost: Iterable[str], at: datetime) -> Hyperedge | None:
-        """The hyperedge after the nodes `lost` were forgotten, or None when fewer than three remain.
+        """The hyperedge after the nodes `lost` were forgotten, or None when too few remain.
 
         Unchanged participants keep their ordinal; `write_version` goes up by one.
         """
         gone = set(lost)
         rest = tuple(p for p in self.participants if p.node_key not in gone)
-        if len(rest) < MIN_PARTICIPANTS:
+        if len(rest) < self._least:
             return None
         return replace(self, participants=rest, write_version=self.write_version + 1, updated_at=at)
 

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 from hivemem.domain.access import Principal
 from hivemem.domain.edge import EdgeIdentity, HyperedgeIdentity
-from hivemem.domain.graph import GraphId, NodeVectors, SessionCall, Snapshot
+from hivemem.domain.graph import GraphId, NodeVectors, SessionCall, Snapshot, WriteBatch
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.node import Node
 from hivemem.domain.writing import (
@@ -94,6 +94,7 @@ class Remember:
         limits: Sizes of one call.
         on_pending: Told the graph in which a node was left without vectors, to wake the background
             work that embeds it (`Reembed`). Without it, every text is embedded in the call itself.
+        on_call: Told graph and session of each stored call.
     """
 
     def __init__(
@@ -104,12 +105,14 @@ class Remember:
         clock: Clock,
         limits: Limits,
         on_pending: Callable[[GraphId], None] | None = None,
+        on_call: Callable[[GraphId, str], None] | None = None,
     ) -> None:
         self._store = store
         self._embedding = PassageEmbedding(executor)
         self._clock = clock
         self._limits = limits
         self._on_pending = on_pending
+        self._on_call = on_call
         # Most writes do not touch each other's nodes, and a store commits them in groups. One that
         # lost a race takes turns with the other losers of its graph, so that callers of this process
         # do not use up each other's attempts.
@@ -348,6 +351,7 @@ class Remember:
                     except StaleWrite:
                         pass
                     else:
+                        self._tell_calls(graph_id, batch)
                         changed = {write.node.key for write in batch.nodes}
                         return self._results(graph_id, works, planned, embedded, changed, revision)
             if missing:
@@ -359,6 +363,11 @@ class Remember:
             f"{works[0].draft.key!r} was not stored: other writers changed the same nodes "
             f"{_MAX_ATTEMPTS} times in a row. Send it again."
         )
+
+    def _tell_calls(self, graph_id: GraphId, batch: WriteBatch) -> None:
+        if self._on_call is not None:
+            for call in batch.calls:
+                self._on_call(graph_id, call.session_id)
 
     def _results(
         self,

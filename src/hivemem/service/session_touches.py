@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from hivemem.domain.graph import GraphId
 from hivemem.errors import Unavailable
@@ -21,11 +21,19 @@ class SessionTouches:
     Args:
         store: Where touches are kept.
         clock: When they happened.
+        on_call: Told graph and session of each stored call.
     """
 
-    def __init__(self, *, store: SessionStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: SessionStore,
+        clock: Clock,
+        on_call: Callable[[GraphId, str], None] | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._on_call = on_call
         self._writing: set[asyncio.Task[None]] = set()
 
     def record(self, graph_id: GraphId, session_id: str, keys: Collection[str]) -> None:
@@ -48,3 +56,5 @@ class SessionTouches:
             await self._store.touch(graph_id, session_id, keys, self._clock.now())
         except Unavailable:
             return
+        if self._on_call is not None:
+            self._on_call(graph_id, session_id)

@@ -8,6 +8,7 @@ from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import Store
 from hivemem.service.access import Access
 from hivemem.service.change import Change
+from hivemem.service.chat_context import ChatContext
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.ingest import Ingest
@@ -18,6 +19,8 @@ from hivemem.service.recall import Recall
 from hivemem.service.relate import Relate
 from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
+from hivemem.service.timeline import Timeline
+from hivemem.service.tokens import Tokens
 from hivemem.settings import Settings
 
 
@@ -52,6 +55,12 @@ class Services(Protocol):
     def relationships(self) -> RelationshipLists: ...  # noqa: D102
     @property
     def ingest(self) -> Ingest: ...  # noqa: D102
+    @property
+    def timeline(self) -> Timeline: ...  # noqa: D102
+    @property
+    def chat_context(self) -> ChatContext: ...  # noqa: D102
+    @property
+    def tokens(self) -> Tokens: ...  # noqa: D102
     @property
     def access(self) -> Access: ...  # noqa: D102
 

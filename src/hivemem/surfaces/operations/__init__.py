@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hivemem.surfaces.operations.chat_context import CHAT_CONTEXT
 from hivemem.surfaces.operations.find_related import FIND_RELATED
 from hivemem.surfaces.operations.forget import FORGET
 from hivemem.surfaces.operations.history import HISTORY, RESTORE
@@ -15,6 +16,8 @@ from hivemem.surfaces.operations.overview import OVERVIEW
 from hivemem.surfaces.operations.recall import RECALL
 from hivemem.surfaces.operations.relationships import ADD_RELATIONSHIPS, RELATIONSHIPS
 from hivemem.surfaces.operations.store import STORE
+from hivemem.surfaces.operations.timeline import TIMELINE, TIMELINE_WRITE
+from hivemem.surfaces.operations.tokens import TOKENS
 from hivemem.surfaces.operations.update import UPDATE
 
 __all__ = [
@@ -36,6 +39,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     FIND_RELATED,
     RELATIONSHIPS,
     ORPHANS,
+    TIMELINE,
+    CHAT_CONTEXT,
     HISTORY,
     # Writing.
     STORE,
@@ -43,6 +48,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     FORGET,
     ADD_RELATIONSHIPS,
     INGEST,
+    TIMELINE_WRITE,
+    TOKENS,
     RESTORE,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -398,3 +399,28 @@ def test_parameters_of_a_url_reach_the_connection(source: Path, postgres: str) -
     with contextlib.closing(open_target(database_url(url))), psycopg.connect(postgres) as connection:
         found = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'copies'")
         assert found.fetchone() == (1,)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("way", ["to PostgreSQL", "from PostgreSQL"])
+def test_a_copy_that_is_killed_at_any_moment_again_and_again_gets_whole(
+    postgres: str, tmp_path: Path, way: str
+) -> None:
+    source = filled(tmp_path / "source.db", nodes=2_000)
+    begin, end = str(source), postgres
+    if way == "from PostgreSQL":
+        copied(source, postgres)
+        begin, end = postgres, str(tmp_path / "target.db")
+    command = [sys.executable, "-m", "tests.storage.copying_process", begin, end, "0"]
+    chance = random.Random(5)
+    finished = False
+    for _ in range(8):
+        with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(chance.randrange(20, 500)):
+                finished = finished or not process.stdout.readline()
+            process.kill()
+    assert finished or copied_once_free(begin, end).resumed_rows > 0
+    copied(end, tmp_path / "back.db")
+    assert contents(tmp_path / "back.db") == contents(source)

@@ -74,7 +74,7 @@ class SqliteSource(_Rows):
             if version != latest_version():
                 raise Conflict(
                     f"the database {path} has schema version {version}, this hivemem has {latest_version()}; "
-                    "open it once with any command, such as `hivemem overview`, then repeat.",
+                    f"run `hivemem db migrate --data-dir {path.parent}`, then repeat.",
                     code="schema_too_old",
                 )
         except BaseException:

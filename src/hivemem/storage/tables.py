@@ -1,7 +1,8 @@
 """Every table of a store, alike in each database: what a copy from one to another reads and writes.
 
 A new table is one entry in `TABLES`, or in `LEFT_BEHIND` with the reason; a test compares both with the real
-schemas, so that none is forgotten. Texts are UTF-8 and ordered by their bytes, moments are integers (see `times`), JSON is text.
+schemas, so that none is forgotten. Texts are UTF-8 and ordered by their bytes, moments are integers (see
+`times`), JSON is text.
 """
 
 from __future__ import annotations

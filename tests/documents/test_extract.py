@@ -38,7 +38,7 @@ def test_word_headings_lists_and_tables_in_reading_order() -> None:
     assert found.text.split("\n") == [
         "# Well plan",
         "The pump stops in November.",
-        "close the valve",
+        "- close the valve",
         "Part | Price",
         "Pump | 120 €",
         "After the table.",
@@ -153,7 +153,8 @@ def test_html_is_what_a_reader_sees() -> None:
     page = """<!DOCTYPE html><html><head><title>Well &amp; pump</title><style>p {}</style>
       <script>var hidden = "<p>no</p>";</script></head><body><h2>Care</h2><p>Oil it<br>twice
       a year.</p><ul><li>spring</li><li>autumn</li></ul><table><tr><th>Part</th><td>Pump</td></tr></table>
-      <img alt="a pump"><noscript>no</noscript></body></html>"""
+      <pre>pump  on
+pump off</pre><img alt="a pump"><noscript>no</noscript></body></html>"""
     found = extracted(page.encode(), "care.html")
 
     assert found.title == "Well & pump"
@@ -164,6 +165,8 @@ def test_html_is_what_a_reader_sees() -> None:
         "- spring",
         "- autumn",
         "Part | Pump",
+        "pump on",
+        "pump off",
         "a pump",
     ]
 

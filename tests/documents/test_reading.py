@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+import xlsxwriter
 
 from hivemem.documents.limits import DocumentLimits
 from hivemem.documents.processes import WorkerProcesses
@@ -178,6 +180,29 @@ async def test_the_worker_sees_neither_environment_nor_folder(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     assert (await documents.read(b"text", "a.txt")).extracted.text == "text"
+
+
+@pytest.mark.soak
+async def test_a_million_cells_stay_within_little_memory() -> None:
+    stream = io.BytesIO()
+    with xlsxwriter.Workbook(stream, {"constant_memory": True}) as book:
+        sheet = book.add_worksheet("Big")
+        for row in range(50_000):
+            sheet.write_string(row, 0, f"name {row % 977}")
+            for column in range(1, 19):
+                sheet.write_number(row, column, row * column * 0.37)
+            sheet.write_formula(row, 19, f"=B{row + 1}*2")
+    documents = Documents(MemoryFiles(), limits=DocumentLimits(max_memory_bytes=320 << 20, max_seconds=120))
+    file = await stored(documents, stream.getvalue(), "big.xlsx")
+
+    outline = await documents.outline(file)
+    assert (outline.sheets[0].row_count, outline.sheets[0].column_count) == (50_000, 20)
+    assert (await documents.search(file, query="name 976")).hits[0].range == "A977"
+    end = await documents.range(file, sheet="Big", address="A49999:T50000")
+    assert end.rows[1][19].formula == "=B50000*2"
+    traced = await documents.trace(file, sheet="Big", cell="B777", direction="dependents")
+    assert [node.id for node in traced.nodes] == ["Big!B777", "Big!T777"]
+    assert (await documents.read_again(file)).extracted.truncated
 
 
 def test_limits_are_positive() -> None:

@@ -76,6 +76,18 @@ def test_texts_without_sentences(text: str, title: str | None, expected: str) ->
     assert summarise(text, title=title) == expected
 
 
+def test_code_and_lines_that_are_no_sentences_are_left_out() -> None:
+    text = (
+        "Menu and other things to press here\n"
+        + ENGLISH
+        + "\n```\nthe pump of the well is a pump of the well.\n```\n"
+    )
+    summary = summarise(text, max_characters=2000)
+
+    assert "Menu" not in summary and "a pump of the well" not in summary
+    assert "November" in summary
+
+
 def test_a_single_long_sentence_is_cut_at_a_word() -> None:
     summary = summarise("The pump " + "of the old garden well " * 20 + "stops.", max_characters=60)
 

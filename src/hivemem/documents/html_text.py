@@ -35,6 +35,7 @@ class HtmlText(HTMLParser):
         self._bullet = False
         self._hidden: list[str] = []
         self._in_title = False
+        self._preformatted = False
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         """As the base class says."""
@@ -44,6 +45,7 @@ class HtmlText(HTMLParser):
             self._in_title = not self.title
         elif tag in _HEADINGS or tag in _BLOCKS:
             self._flush()
+            self._preformatted = self._preformatted or tag == "pre"
             self._level = _HEADINGS.get(tag, 0)
             self._bullet = tag == "li"
         elif tag in ("td", "th") and "".join(self._run).strip():
@@ -65,6 +67,7 @@ class HtmlText(HTMLParser):
             self._in_title = False
         elif tag in _HEADINGS or tag in _BLOCKS:
             self._flush()
+            self._preformatted = self._preformatted and tag != "pre"
 
     def handle_data(self, data: str) -> None:
         """As the base class says."""
@@ -79,8 +82,13 @@ class HtmlText(HTMLParser):
         self._flush()
 
     def _flush(self) -> None:
-        text = " ".join("".join(self._run).split())
+        text = "".join(self._run)
         self._run.clear()
+        if self._preformatted:
+            for line in text.split("\n"):
+                self._collected.paragraph(line)
+            return
+        text = " ".join(text.split())
         if text:
             level, bullet, self._level, self._bullet = self._level, self._bullet, 0, False
             self._collected.paragraph(text, level=level, bullet=bullet)

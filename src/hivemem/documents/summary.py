@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -20,6 +21,11 @@ _ALIKE = 0.6
 """A sentence this similar to a chosen one says the same again."""
 
 _FEWEST_WORDS = 5
+_FEWEST_SENTENCES = 3
+_ENDS = (".", "!", "?", "…", "。", "！", "？", "।", "؟")
+_CLOSING = "\"'”’»)]"
+_CODE_BLOCK = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
+_MARKS = re.compile(r"\*\*|`")
 _READ_CHARACTERS = 600_000
 _SENTENCE_CHARACTERS = 1_000
 
@@ -36,7 +42,8 @@ def summarise(text: str, *, title: str | None = None, max_characters: int = DEFA
     `ln(sentences / sentences with the term)`. Equal ranks keep the order of the text.
 
     Args:
-        text: As `ExtractedText.text`; headings and table rows are no candidates.
+        text: As `ExtractedText.text`; headings, table rows and fenced code are no candidates, and where
+            there are whole sentences, neither are other lines.
         title: Begins the summary, when given.
         max_characters: At least 1. The first sentence is cut when it alone is longer.
 
@@ -119,8 +126,10 @@ def _products(vectors: Sequence[Vector], weights: Sequence[float]) -> list[float
 
 
 def _candidates(text: str) -> list[str]:
+    """What may be told: whole sentences, or where there are hardly any, all lines of some words."""
     found: list[str] = []
-    for sentence in sentences(text[:_READ_CHARACTERS]):
+    prose = _CODE_BLOCK.sub("\n", text[:_READ_CHARACTERS])
+    for sentence in sentences(prose):
         if sentence.startswith("#") or " | " in sentence or len(sentence) > _SENTENCE_CHARACTERS:
             continue
         plain = _plain(sentence)
@@ -128,7 +137,8 @@ def _candidates(text: str) -> list[str]:
             found.append(plain)
             if len(found) == MAX_SENTENCES:
                 break
-    return found
+    whole = [sentence for sentence in found if sentence.rstrip(_CLOSING).endswith(_ENDS)]
+    return whole if len(whole) >= _FEWEST_SENTENCES else found
 
 
 def _vectors(texts: Sequence[str]) -> list[Vector]:
@@ -157,7 +167,7 @@ def _cosine(one: Vector, other: Vector) -> float:
 
 
 def _plain(sentence: str) -> str:
-    return " ".join(sentence.removeprefix("- ").lstrip("#").split())
+    return " ".join(_MARKS.sub("", sentence.removeprefix("- ").lstrip("#")).split())
 
 
 def _as_sentence(title: str) -> str:

@@ -34,12 +34,12 @@ def collect_word(package: Package, collected: CollectedText) -> str | None:
     for relation in relations:
         if relation.kind == "styles" and relation.target in package:
             package.parse(relation.target, styles)
-    levels = styles.levels()
+    levels, bullets = styles.levels(), styles.bullets
     title = stated_title(package)
-    package.parse(main, _Body(collected, levels))
+    package.parse(main, _Body(collected, levels, bullets))
     for relation in relations:
         if relation.kind in _NOTES and relation.target in package:
-            package.parse(relation.target, _Body(collected, levels, heading=_NOTES[relation.kind]))
+            package.parse(relation.target, _Body(collected, levels, bullets, heading=_NOTES[relation.kind]))
     return title
 
 
@@ -69,9 +69,10 @@ class _Properties:
 
 
 class _Styles:
-    """Which paragraph styles are headings: by their built-in name or their outline level."""
+    """Which paragraph styles are headings, by their built-in name or outline level, or list items."""
 
     def __init__(self) -> None:
+        self.bullets: set[str] = set()
         self._style = ""
         self._levels: dict[str, int] = {}
         self._parents: dict[str, str] = {}
@@ -86,6 +87,8 @@ class _Styles:
             self._levels[self._style] = int(value[8:])
         elif name == "outlineLvl" and value.isdecimal() and int(value) < 9:
             self._levels.setdefault(self._style, int(value) + 1)
+        elif name == "numPr":
+            self.bullets.add(self._style)
         elif name == "basedOn":
             self._parents[self._style] = value
 
@@ -117,9 +120,12 @@ class _Paragraph:
 class _Body:
     """Paragraphs go to the innermost open table cell, or to the collection."""
 
-    def __init__(self, collected: CollectedText, levels: Mapping[str, int], *, heading: str = "") -> None:
+    def __init__(
+        self, collected: CollectedText, levels: Mapping[str, int], bullets: set[str], *, heading: str = ""
+    ) -> None:
         self._collected = collected
         self._levels = levels
+        self._bullets = bullets
         self._heading = heading
         self._paragraphs: list[_Paragraph] = []
         self._rows: list[list[str]] = []
@@ -141,7 +147,9 @@ class _Body:
         elif self._paragraphs:
             paragraph = self._paragraphs[-1]
             if name == "pStyle":
-                paragraph.level = self._levels.get(attribute(attributes, "val") or "", 0)
+                style = attribute(attributes, "val") or ""
+                paragraph.level = self._levels.get(style, 0)
+                paragraph.bullet = style in self._bullets
             elif name == "outlineLvl" and not paragraph.level:
                 value = attribute(attributes, "val") or ""
                 paragraph.level = int(value) + 1 if value.isdecimal() and int(value) < 9 else 0

@@ -100,10 +100,14 @@ class XlsxWorkbook:
                 handler = _TablePart()
                 self._package.parse(relation.target, handler)
                 if handler.reference:
+                    try:
+                        area = parse_area(handler.reference, "a table's area")
+                    except InvalidInput as error:
+                        raise self._package.broken(error.message) from error
                     yield Table(
                         name=storable(handler.name),
                         sheet=sheet.name,
-                        area=parse_area(handler.reference, "the area of a table"),
+                        area=area,
                         columns=tuple(handler.columns),
                         header_rows=handler.header_rows,
                         totals_rows=handler.totals_rows,

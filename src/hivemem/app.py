@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ from hivemem.service.chat_context import ChatContext
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.ingest import Ingest
+from hivemem.service.leased_work import LeasedWork
 from hivemem.service.nodes import Nodes
 from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
@@ -120,6 +122,7 @@ class Background:
         self._hot = hot
         self._store = store
         self._reembed = Reembed(store=store, executor=executor)
+        self._leased = LeasedWork(store=store, clock=SystemClock())
         self._waiting: set[GraphId] = set()
         self._woken = asyncio.Event()
         self._loading: asyncio.Task[None] | None = None
@@ -173,14 +176,19 @@ class Background:
         for user in await self._store.users():
             self._waiting.update(graph.graph_id for graph in await self._store.graphs(user.user_id))
         while True:
+            elsewhere: set[GraphId] = set()
             while self._waiting and self._executor.embedder is not None:
                 graph_id = self._waiting.pop()
                 try:
-                    await self._reembed.run(graph_id)
+                    alone = await self._leased.run(f"embed {graph_id}", partial(self._reembed.run, graph_id))
                 except HivememError as error:
                     log.warning("embedding of %s waits: %s", graph_id, error.message)
                     self._waiting.add(graph_id)
                     break
+                if not alone:
+                    elsewhere.add(graph_id)
+            # Another server is at these; they are looked at again, should it stop before the end.
+            self._waiting |= elsewhere
             self._woken.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), _EMBED_RETRY_SECONDS if self._waiting else None)

@@ -38,7 +38,8 @@ def test_what_all_parts_unpack_to_is_counted_together() -> None:
     parts = {f"part{number}": bytes(40_000) for number in range(3)}
     package = Package(replaced(PLAIN, parts), "many.docx", DocumentLimits(max_unpacked_bytes=100_000))
 
-    assert sum(map(len, package.chunks("part0"))) == 40_000
+    for _ in range(3):  # reading again is free
+        assert sum(map(len, package.chunks("part0"))) == 40_000
     assert sum(map(len, package.chunks("part1"))) == 40_000
     with pytest.raises(LimitExceeded, match=r"100,000"):
         list(package.chunks("part2"))

@@ -50,6 +50,7 @@ class Package:
         self.filename = filename
         self.limits = limits
         self._unpacked = 0
+        self._sizes: dict[str, int] = {}
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError) as error:
@@ -90,7 +91,9 @@ class Package:
             with self._archive.open(member) as stream:
                 while chunk := stream.read(_CHUNK_BYTES):
                     size += len(chunk)
-                    self._unpacked += len(chunk)
+                    # A part that is read again is not counted again.
+                    self._unpacked += max(0, size - self._sizes.get(member.filename, 0))
+                    self._sizes[member.filename] = max(size, self._sizes.get(member.filename, 0))
                     if size > allowed or self._unpacked > self.limits.max_unpacked_bytes:
                         raise self._bomb(part)
                     yield chunk

@@ -37,23 +37,15 @@ class Blob:
 class Files(Protocol):
     """Content-addressed blobs."""
 
-    async def put(
-        self,
-        content: bytes | AsyncIterable[bytes],
-        *,
-        max_bytes: int | None = None,
-        expected: str | None = None,
-    ) -> Blob:
+    async def put(self, content: bytes | AsyncIterable[bytes], *, max_bytes: int | None = None) -> Blob:
         """Keep bytes, given at once or in chunks of any size.
 
         Args:
             content: The bytes.
             max_bytes: Refuse more than this as soon as it is exceeded; None for no limit.
-            expected: Refuse bytes of another SHA-256 than this; None for any.
 
         Raises:
             LimitExceeded: More than `max_bytes`.
-            InvalidInput: The bytes are not those that `expected` names. Nothing is kept.
             Unavailable: They cannot be kept now.
         """
         ...

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from hivemem.errors import Unavailable
 from hivemem.ports.files import CHUNK_BYTES, Blob, checked_sha256
-from hivemem.storage.files_memory import check_expected, check_size, chunks_of, damaged, missing
+from hivemem.storage.files_memory import check_size, chunks_of, damaged, missing
 
 _INCOMING = "incoming"
 _LEFTOVER_SECONDS = 24 * 3600
@@ -44,13 +44,7 @@ class FolderFiles:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _remove_leftovers(folder / _INCOMING)
 
-    async def put(
-        self,
-        content: bytes | AsyncIterable[bytes],
-        *,
-        max_bytes: int | None = None,
-        expected: str | None = None,
-    ) -> Blob:
+    async def put(self, content: bytes | AsyncIterable[bytes], *, max_bytes: int | None = None) -> Blob:
         """As the port says."""
         arriving = self._folder / _INCOMING / secrets.token_hex(16)
         digest = hashlib.sha256()
@@ -63,7 +57,6 @@ class FolderFiles:
                 digest.update(chunk)
                 await asyncio.to_thread(_write, file, chunk, arriving)
             sha256 = digest.hexdigest()
-            check_expected(sha256, expected)
             stored_at = await asyncio.to_thread(_move_in, file, arriving, self._path(sha256))
         except BaseException:
             # A full disk fails again when the buffer is flushed; the first error is the one to tell.

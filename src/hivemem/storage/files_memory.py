@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from hivemem.errors import Corruption, InvalidInput, LimitExceeded, NotFound
+from hivemem.errors import Corruption, LimitExceeded, NotFound
 from hivemem.ports.files import CHUNK_BYTES, Blob, checked_sha256
 
 
@@ -21,13 +21,7 @@ class MemoryFiles:
         self._now = now
         self._blobs: dict[str, tuple[bytes, datetime]] = {}
 
-    async def put(
-        self,
-        content: bytes | AsyncIterable[bytes],
-        *,
-        max_bytes: int | None = None,
-        expected: str | None = None,
-    ) -> Blob:
+    async def put(self, content: bytes | AsyncIterable[bytes], *, max_bytes: int | None = None) -> Blob:
         """As the port says."""
         parts: list[bytes] = []
         size = 0
@@ -37,7 +31,6 @@ class MemoryFiles:
             parts.append(bytes(chunk))
         data = b"".join(parts)
         sha256 = hashlib.sha256(data).hexdigest()
-        check_expected(sha256, expected)
         self._blobs[sha256] = (data, self._now())
         return Blob(sha256=sha256, size_bytes=size, stored_at=self._blobs[sha256][1])
 
@@ -87,16 +80,6 @@ def check_size(size: int, max_bytes: int | None) -> None:
             "send a smaller one, or raise the limit in the settings.",
             limit=max_bytes,
         )
-
-
-def check_expected(sha256: str, expected: str | None) -> None:
-    """Refuse bytes that are not the announced ones.
-
-    Raises:
-        InvalidInput: The hashes differ.
-    """
-    if expected is not None and checked_sha256(expected) != sha256:
-        raise InvalidInput(f"the bytes have the SHA-256 {sha256}, not {expected}; send them again.")
 
 
 def missing(sha256: str) -> NotFound:

@@ -94,13 +94,6 @@ async def test_more_bytes_than_allowed_leave_nothing(files: Files) -> None:
     assert (await files.put(bytes(1000), max_bytes=1000)).size_bytes == 1000
 
 
-async def test_other_bytes_than_announced_leave_nothing(files: Files) -> None:
-    with pytest.raises(InvalidInput, match=sha256(b"other")):
-        await files.put(b"other", expected=sha256(b"announced"))
-    assert not await files.exists(sha256(b"other"))
-    assert (await files.put(b"announced", expected=sha256(b"announced"))).size_bytes == 9
-
-
 async def test_a_source_that_fails_leaves_nothing(files: Files) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield b"half"

@@ -23,6 +23,7 @@ _MAX_WORDS = 16
 _HIT_CHARACTERS = 300
 _READ_CHARACTERS = 2_000
 _REMEMBERED_TEXTS = 1 << 16
+_REMEMBERED_CHARACTERS = 256
 
 _KIND_WEIGHTS: dict[HitKind, float] = {
     "header": 1.2,
@@ -132,7 +133,8 @@ class _Matcher:
             matched = tuple(sorted(weights.items()))
             if len(self._remembered) >= _REMEMBERED_TEXTS:
                 self._remembered.clear()
-            self._remembered[text] = matched
+            if len(text) <= _REMEMBERED_CHARACTERS:
+                self._remembered[text] = matched
         self.frequencies.update(position for position, _ in matched)
         return matched
 

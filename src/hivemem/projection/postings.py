@@ -204,11 +204,12 @@ class Postings:
         """
         plan = self.plan(query)
         present = [key for key in dict.fromkeys(keys) if key in self]
-        nodes = [self._nodes.find(key) for key in present]
+        nodes = np.array([self._nodes.find(key) for key in present], dtype=np.intp)
         none = (False,) * len(query.words)
         result = dict.fromkeys(keys, TermScore(0.0, plan.ideal, none, none))
         if present:
-            result |= zip(present, self.described(plan, np.array(nodes, dtype=np.intp)), strict=True)
+            found = self.scores_of(plan, nodes).tolist()
+            result |= zip(present, self.described(plan, nodes, found), strict=True)
         return result
 
     def known(self, query: AnalysedQuery) -> tuple[bool, ...]:
@@ -262,8 +263,12 @@ class Postings:
             scores[present] = self._exact(plan, places[present] - 1)
         return scores
 
-    def described(self, plan: QueryPlan, nodes: NDArray[np.intp]) -> list[TermScore]:
-        """Everything that the words say of each node."""
+    def holds(self, nodes: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether each node is a document here."""
+        return self._places(nodes) > 0
+
+    def described(self, plan: QueryPlan, nodes: NDArray[np.intp], scores: Sequence[float]) -> list[TermScore]:
+        """Everything that the words say of each node, whose scores are known from `scores_of`."""
         places = self._places(nodes)
         numbers = list(dict.fromkeys(n for forms in plan.words for n in forms if n >= 0))
         frequencies = np.zeros((len(numbers), len(nodes)), dtype=np.int32)
@@ -280,7 +285,6 @@ class Postings:
                 np.any(holds[rows], axis=0, out=held[word])
                 if forms[0] >= 0:
                     as_spelled[word] = holds[row_of[forms[0]]]
-        scores = self.scores_of(plan, nodes).tolist()
         words, spelled = held.T.tolist(), as_spelled.T.tolist()
         return [
             TermScore(score, plan.ideal, tuple(of_words), tuple(of_spelled))

@@ -190,7 +190,7 @@ class Vectors:
         return BestPassages(found.nodes[chosen], found.scores[chosen], found.rows[chosen])
 
     def best_of(self, vector: NDArray[np.float32], nodes: NDArray[np.intp]) -> BestPassages:
-        """The best passage of each of these different nodes, by number; those without vectors are left out."""
+        """The best passage of each of these different nodes, by number; without vectors: left out."""
         query = self._query(vector)
         self._place_of = with_room(self._place_of, self._nodes.room)
         self._size_of = with_room(self._size_of, self._nodes.room)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from hivemem.domain.text import JsonObject, JsonValue
 from hivemem.retrieval.analyse import AnalysedQuery, document_terms
@@ -94,6 +95,13 @@ def telling_facts(data: JsonObject, query: AnalysedQuery, text: str, *, limit: i
     """
     if not data:
         return ""
+    wanted = {term.text for word in query.words if word.informative for term in word.terms}
+    entries = [
+        (name, value) for name, value in _entries(data, "") if not wanted.isdisjoint(_terms_of_name(name))
+    ]
+    if not entries:
+        # The usual case, and known without a look at the text.
+        return ""
     in_text = document_terms(text).frequencies
     asked = {
         term.text
@@ -101,15 +109,18 @@ def telling_facts(data: JsonObject, query: AnalysedQuery, text: str, *, limit: i
         if word.informative and not any(term.text in in_text for term in word.terms)
         for term in word.terms
     }
-    if not asked:
-        return ""
     told: list[str] = []
-    for name, value in _entries(data, ""):
+    for name, value in entries:
         entry = f"{name}: {value}."
-        if len(entry) <= limit and not asked.isdisjoint(document_terms(name).frequencies):
+        if len(entry) <= limit and not asked.isdisjoint(_terms_of_name(name)):
             told.append(entry)
             limit -= len(entry) + 1
     return " ".join(told)
+
+
+@lru_cache(maxsize=4096)
+def _terms_of_name(name: str) -> frozenset[str]:
+    return frozenset(document_terms(name).frequencies)
 
 
 def _entries(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:

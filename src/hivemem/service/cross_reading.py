@@ -104,30 +104,47 @@ class CrossReading:
         self._points = points
         self._english = english
 
+    async def fetch(self, graph_id: GraphId, candidates: Sequence[Candidate]) -> dict[str, Node]:
+        """The records of the candidates, and of the neighbours that the first of them are read among.
+
+        Raises:
+            Unavailable: The store does not answer.
+        """
+        keys = dict.fromkeys(candidate.key for candidate in candidates)
+        for candidate in candidates[: self._limits.depth]:
+            sides: set[str] = set()
+            for neighbour in candidate.neighbours:
+                if neighbour.direction not in sides:
+                    sides.add(neighbour.direction)
+                    keys.setdefault(neighbour.key)
+        return await self._store.nodes(graph_id, list(keys))
+
     async def read(
         self,
-        graph_id: GraphId,
         query: str,
         analysed: AnalysedQuery,
         candidates: Sequence[Candidate],
+        nodes: Mapping[str, Node],
         trace: Trace,
     ) -> list[ReadCandidate]:
         """The candidates that still exist, in the order given, the first of them read.
 
         A failure or the end of the time budget leaves logits out and is noted in `trace`.
 
+        Args:
+            query: The question.
+            analysed: Its words.
+            candidates: Best first.
+            nodes: From `fetch`.
+            trace: Takes up times and failures.
+
         Raises:
             Overloaded: The model queue is full.
-            Unavailable: The store does not answer.
         """
         # Text pasted before the question would mislead the reader, and use up its tokens.
         question = closing_question(query)
         if question != query:
             query, analysed = question, analyse_query(question)
-        beside = {n.key for candidate in candidates[: self._limits.depth] for n in candidate.neighbours}
-        nodes = await self._store.nodes(
-            graph_id, list(dict.fromkeys([*(candidate.key for candidate in candidates), *sorted(beside)]))
-        )
         present = [
             (candidate, nodes[candidate.key])
             for candidate in candidates
@@ -168,7 +185,7 @@ class CrossReading:
             source = node.search_text
         start, end = 0, len(source)
         if end > width:
-            # The node may have changed since its vector was made; then the offsets mean nothing.
+            # Offsets that a damaged row or another program wrote mean nothing.
             if passage is not None and passage.end <= end:
                 start, end = passage.start, passage.end
             if end - start > 2 * width:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hivemem.projection.adjacency import Link
+from hivemem.projection.arrays import largest_first
 from hivemem.projection.graph_index import GraphIndex, GraphParts
 from hivemem.projection.hits import Neighbour, PassageHit, TermScore
 from hivemem.projection.postings import QueryPlan
@@ -54,6 +55,12 @@ class Candidate(NamedTuple):
     passage: PassageHit | None
     neighbours: tuple[Neighbour, ...]
     revision: int
+
+    def without_evidence(self) -> Candidate:
+        """The same node when its text is not the one that was searched any more."""
+        none = (False,) * len(self.terms.held)
+        terms = self.terms._replace(bm25=0.0, held=none, as_spelled=none)
+        return self._replace(points=0.0, rrf=None, respelled=0.0, terms=terms, passage=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,20 +121,20 @@ def text_legs(graph: GraphParts, plan: QueryPlan, vector: NDArray[np.float32] | 
 
 
 def first_stage(
-    index: GraphIndex,
     query: AnalysedQuery,
     vector: NDArray[np.float32] | None,
     calibration: Calibration,
+    index: GraphIndex,
     *,
     keep: int | None = None,
 ) -> FirstStage:
     """Search by word and by meaning, fuse, and step once along the relationships.
 
     Args:
-        index: The graph, brought up to date by the caller.
         query: The analysed question.
         vector: Its embedding, shape (dimension,); None leaves the dense leg out.
         calibration: Weights of the evidence.
+        index: The graph, brought up to date by the caller.
         keep: How many of the best candidates are returned; all by default.
     """
     started = time.perf_counter()
@@ -150,7 +157,7 @@ def first_stage(
 class _Scored:
     """The exact evidence of each node that was asked about; those of the legs from the beginning.
 
-    `points` and the row of the best `passages` are kept by node number.
+    `points`, `bm25`, and cosine and row of the best `passages` are kept by node number.
     """
 
     def __init__(
@@ -166,6 +173,7 @@ class _Scored:
         self._vector = vector
         self._calibration = calibration
         self.points: dict[int, float] = {}
+        self.bm25: dict[int, float] = {}
         self.passages: dict[int, tuple[float, int]] = {}
         bm25 = np.zeros(len(legs.nodes))
         bm25[np.searchsorted(legs.nodes, legs.bm25)] = legs.bm25_scores
@@ -200,21 +208,25 @@ class _Scored:
         self, nodes: NDArray[np.intp], bm25: NDArray[np.float64], cosine: NDArray[np.float64] | None
     ) -> None:
         points = evidence_of_nodes(bm25, self._plan.ideal, cosine, self._calibration)
-        self.points.update(zip(nodes.tolist(), points.tolist(), strict=True))
+        numbers = nodes.tolist()
+        self.points.update(zip(numbers, points.tolist(), strict=True))
+        self.bm25.update(zip(numbers, bm25.tolist(), strict=True))
 
 
 def _spread(graph: GraphParts, scored: _Scored) -> dict[int, dict[int, Link]]:
     """The neighbours of the best candidates, by node and both ways; their evidence is scored too."""
-    best = np.array(_best_first(graph, scored.points)[:SPREADING], dtype=np.intp)
+    best = np.array(_best_first(graph, scored.points, SPREADING), dtype=np.intp)
     adjacency = graph.adjacency
     best = best[adjacency.degrees_of(best) <= HUB_DEGREE]
     links = adjacency.links(best.tolist(), MAX_NEIGHBOURS)
     others = np.array([link.node for of_node in links for link in of_node], dtype=np.intp)
-    hubs = set(others[adjacency.degrees_of(others) > HUB_DEGREE].tolist())
+    # A node that is not described yet has nothing to give, and nothing to be read.
+    takes_part = (adjacency.degrees_of(others) <= HUB_DEGREE) & graph.postings.holds(others)
+    partners = set(others[takes_part].tolist())
     related: dict[int, dict[int, Link]] = defaultdict(dict)
     for node, of_node in zip(best.tolist(), links, strict=True):
         for link in of_node:
-            if link.node not in hubs:
+            if link.node in partners:
                 related[node].setdefault(link.node, link)
     scored.add({other for others in related.values() for other in others})
     for node, of_node in list(related.items()):
@@ -223,10 +235,14 @@ def _spread(graph: GraphParts, scored: _Scored) -> dict[int, dict[int, Link]]:
     return related
 
 
-def _best_first(graph: GraphParts, points: Mapping[int, float]) -> list[int]:
-    """The nodes by their points, most first, ties by key."""
-    key = graph.numbers.key
-    return [node for _, _, node in sorted((-value, key(node), node) for node, value in points.items())]
+def _best_first(graph: GraphParts, points: Mapping[int, float], count: int | None) -> list[int]:
+    """The nodes with the most points, most first, ties by key."""
+    nodes = list(points)
+    values = np.fromiter(points.values(), dtype=np.float64, count=len(nodes))
+    chosen = largest_first(
+        values, len(nodes) if count is None else count, lambda at: graph.numbers.key(nodes[at])
+    )
+    return [nodes[at] for at in chosen]
 
 
 def _candidates(
@@ -245,7 +261,7 @@ def _candidates(
         for node, others in related.items()
     }
     totals = {node: value + support.get(node, 0.0) for node, value in points.items()}
-    best = _best_first(graph, totals)[:keep]
+    best = _best_first(graph, totals, keep)
     rrf = dict(zip(legs.nodes.tolist(), legs.rrf.tolist(), strict=True))
     with_passage = [node for node in best if node in scored.passages]
     passages = BestPassages(
@@ -254,7 +270,9 @@ def _candidates(
         np.array([scored.passages[node][1] for node in with_passage], dtype=np.intp),
     )
     passage_of = dict(zip(with_passage, graph.vectors.described(passages), strict=True))
-    terms = graph.postings.described(plan, np.array(best, dtype=np.intp))
+    terms = graph.postings.described(
+        plan, np.array(best, dtype=np.intp), [scored.bm25[node] for node in best]
+    )
     named = graph.adjacency.neighbour
     return tuple(
         Candidate(
@@ -282,6 +300,8 @@ def _names_known(plan: QueryPlan, query: AnalysedQuery) -> bool | None:
 
 
 def _respelled_share(query: AnalysedQuery, terms: TermScore) -> float:
+    if terms.held == terms.as_spelled:
+        return 0.0
     informative = respelled = 0
     for word, held, as_spelled in zip(query.words, terms.held, terms.as_spelled, strict=True):
         if word.informative:

@@ -10,15 +10,16 @@ part that fails or runs out of time is left out, and `_search_meta.degraded` say
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hivemem.domain.access import Principal
-from hivemem.domain.graph import GraphId, SessionTouch
+from hivemem.domain.graph import GraphId
 from hivemem.domain.keys import normalise_key
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.text import JsonObject, storable_text
@@ -53,6 +54,9 @@ from hivemem.service.session_touches import SessionTouches
 MAX_RESULTS = 50
 MAX_EXPANSIONS = 5
 KEY_POINTS = 40.0
+
+_QUICK_RELATIONSHIPS = 500
+"""Of so many the strongest are found in less time than a thread takes to begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,11 +222,15 @@ class Recall:
     async def _recall_text(
         self, graph_id: GraphId, query: str, max_results: int, session_id: str, trace: Trace
     ) -> RecallResult:
-        found, touched = await asyncio.gather(
-            self._found(graph_id, query, trace), self._touched(graph_id, session_id)
-        )
+        if session_id == DEFAULT_SESSION:
+            # Calls without a session of their own share one; it says nothing about a conversation.
+            found, touched = await self._found(graph_id, query, trace), ()
+        else:
+            found, touched = await asyncio.gather(
+                self._found(graph_id, query, trace), self._store.touched(graph_id, session_id)
+            )
         analysed, index, calibration = found.analysed, found.index, self._calibration
-        boosts = {key: session_boost(touch.touch_count) for key, touch in touched.items()}
+        boosts = {touch.key: session_boost(touch.touch_count) for touch in touched}
         ranked = self._ranked(query, analysed, found.reads)
         ranked.sort(key=lambda entry: entry.order(boosts))
         floor = floor_points(calibration, index.node_count, names_known=found.stage.names_known)
@@ -233,7 +241,7 @@ class Recall:
             tail=tail_points(calibration, floor),
         )
         kept = [ranked[position] for position in decision.kept][:max_results]
-        expansions = await asyncio.to_thread(_expansions, index, [entry.read.node.key for entry in kept])
+        expansions = await _expansions(index, [entry.read.node.key for entry in kept])
         hits = tuple(
             self._hit(query, analysed, entry, boosts.get(entry.read.node.key, 0.0), expansion)
             for entry, expansion in zip(kept, expansions, strict=True)
@@ -267,7 +275,9 @@ class Recall:
         if analysed.shortened:
             trace.query_shortened = True
             trace.warnings.append("the query is long: its last words alone were searched for by word")
-        index, vector = await asyncio.gather(self._hot.fresh(graph_id), self._query_vector(query, trace))
+        vector = await self._query_vector(query, trace)
+        # After the embedding, so that as few writes as possible come between this and the reading.
+        index = await self._hot.fresh(graph_id)
         if vector is not None and index.dimension != len(vector):
             # The model was exchanged between the two; the next recall sees both.
             vector = None
@@ -276,10 +286,33 @@ class Recall:
         else:
             understood = understood_share(query) if self._calibration.english_embedder else 1.0
         calibration = relying_on_words(self._calibration, understood)
-        stage = await asyncio.to_thread(first_stage, index, analysed, vector, calibration, keep=self._fetched)
         # Beyond what can be read or returned there is nothing to fetch.
-        reads = await self._reading.read(graph_id, query, analysed, stage.candidates[: self._fetched], trace)
+        search = functools.partial(first_stage, analysed, vector, calibration, keep=self._fetched)
+        stage, nodes = await self._searched(graph_id, index, search)
+        reads = await self._reading.read(query, analysed, stage.candidates, nodes, trace)
         return Found(analysed=analysed, index=index, vector=vector, stage=stage, reads=reads)
+
+    async def _searched(
+        self, graph_id: GraphId, index: GraphIndex, search: Callable[[GraphIndex], FirstStage]
+    ) -> tuple[FirstStage, Mapping[str, Node]]:
+        """What a search found, with the records that it was about.
+
+        A node that changed between the search and the reading of its record would be shown with the new
+        text and the evidence of the old one. Then the search is repeated once; a node that changed
+        again by then keeps its place as a candidate but loses the evidence.
+        """
+        stage = await asyncio.to_thread(search, index)
+        nodes = await self._reading.fetch(graph_id, stage.candidates)
+        if _changed(stage, nodes):
+            stage = await asyncio.to_thread(search, await self._hot.fresh(graph_id))
+            nodes = await self._reading.fetch(graph_id, stage.candidates)
+            changed = _changed(stage, nodes)
+            candidates = tuple(
+                candidate.without_evidence() if candidate.key in changed else candidate
+                for candidate in stage.candidates
+            )
+            stage = replace(stage, candidates=candidates)
+        return stage, nodes
 
     async def _query_vector(self, query: str, trace: Trace) -> NDArray[np.float32] | None:
         started = time.perf_counter()
@@ -295,12 +328,6 @@ class Recall:
             return None
         finally:
             trace.embed_ms = 1000 * (time.perf_counter() - started)
-
-    async def _touched(self, graph_id: GraphId, session_id: str) -> dict[str, SessionTouch]:
-        # Calls without a session of their own share one; it says nothing about a conversation.
-        if session_id == DEFAULT_SESSION:
-            return {}
-        return {touch.key: touch for touch in await self._store.touched(graph_id, session_id)}
 
     def _points(self, read: ReadCandidate) -> float:
         return ranking_points(
@@ -349,7 +376,8 @@ class Recall:
         scores["relevance"] = entry.relevance
         beside = candidate.neighbours[0].key if candidate.support > 0.5 and candidate.neighbours else None
         node = read.node
-        if candidate.passage is None and self._executor.embedder is not None:
+        searched = candidate.revision == node.revision
+        if candidate.passage is None and searched and self._executor.embedder is not None:
             # It has vectors of a former model at best: the record says what is so for the present one.
             node = replace(node, enrichment_status=EnrichmentStatus.PENDING)
         return RecallHit(
@@ -383,7 +411,7 @@ class Recall:
     ) -> RecallResult:
         found = await self._patterns.search(graph_id, pattern, max_results=max_results)
         index = await self._hot.fresh(graph_id)
-        expansions = await asyncio.to_thread(_expansions, index, [match.node.key for match in found.matches])
+        expansions = await _expansions(index, [match.node.key for match in found.matches])
         hits = tuple(
             RecallHit(
                 node=match.node,
@@ -416,23 +444,31 @@ def _as_key(query: str) -> str | None:
         return None
 
 
-def _expansions(index: GraphIndex, keys: Sequence[str]) -> list[tuple[tuple[Expansion, ...], int]]:
+def _changed(stage: FirstStage, nodes: Mapping[str, Node]) -> set[str]:
+    """The candidates whose record is not the one that was searched."""
+    return {
+        candidate.key
+        for candidate in stage.candidates
+        if (node := nodes.get(candidate.key)) is not None
+        and not node.placeholder
+        and node.revision != candidate.revision
+    }
+
+
+async def _expansions(index: GraphIndex, keys: Sequence[str]) -> list[tuple[tuple[Expansion, ...], int]]:
     """For each key its strongest relationships, and how many are left out."""
-    found: list[tuple[tuple[Expansion, ...], int]] = []
-    for key in keys:
-        neighbours = index.neighbours(key, MAX_EXPANSIONS)
-        shown = len({neighbour.edge_id for neighbour in neighbours})
-        found.append(
-            (
-                tuple(
-                    Expansion(
-                        direction=neighbour.direction,
-                        key=neighbour.key,
-                        relationship=neighbour.relationship,
-                    )
-                    for neighbour in neighbours
-                ),
-                max(0, index.degree(key) - shown),
-            )
+    found = index.neighbours_at_once(keys, MAX_EXPANSIONS, at_most=_QUICK_RELATIONSHIPS)
+    if found is None:
+        found = await asyncio.to_thread(index.neighbours_of, keys, MAX_EXPANSIONS)
+    return [
+        (
+            tuple(
+                Expansion(
+                    direction=neighbour.direction, key=neighbour.key, relationship=neighbour.relationship
+                )
+                for neighbour in neighbours
+            ),
+            max(0, degree - len({neighbour.edge_id for neighbour in neighbours})),
         )
-    return found
+        for neighbours, degree in found
+    ]

@@ -31,18 +31,18 @@ def node_from_row(row: Sequence[Any]) -> Node:
     key, node_type, description, data, search_text, assets, status, *numbers = row
     write_version, revision, created_at, updated_at = numbers
     try:
-        return Node(
-            key=key,
-            node_type=node_type,
-            description=description,
-            data=from_json(data),
-            search_text=search_text,
-            assets=() if assets == "[]" else tuple(json.loads(assets)),
-            enrichment_status=EnrichmentStatus(status),
-            write_version=write_version,
-            revision=revision,
-            created_at=from_microseconds(created_at),
-            updated_at=from_microseconds(updated_at),
+        return Node.stored(
+            key,
+            node_type,
+            description,
+            from_json(data),
+            search_text,
+            () if assets == "[]" else tuple(json.loads(assets)),
+            EnrichmentStatus(status),
+            write_version,
+            revision,
+            from_microseconds(created_at),
+            from_microseconds(updated_at),
         )
     except (InvalidInput, ValueError) as error:
         raise damaged_row(Kind.NODE, key, error) from error

@@ -69,7 +69,7 @@ class Readers:
             try:
                 if self._prompt is not None:
                     return read(self._prompt, *args, **kwargs)
-            except sqlite3.OperationalError:
+            except sqlite3.Error:
                 # In the way is a lock, or an error that the thread below will say in our words.
                 pass
             finally:

@@ -23,7 +23,7 @@ MAKEFILE = REPOSITORY / "Makefile"
 TARGETS = frozenset(re.findall(r"^([a-z]+):", MAKEFILE.read_text("utf-8"), re.MULTILINE))
 SETTINGS = frozenset(field.name for field in fields(Settings))
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
-OTHER_VARIABLES = frozenset(("HIVEMEM_SHARED_DIR",))
+OTHER_VARIABLES = frozenset(("HIVEMEM_SHARED_DIR", "HIVEMEM_TEST_DATABASE_URL"))
 
 pages = pytest.mark.parametrize("page", PAGES, ids=name)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import itertools
 import os
@@ -18,6 +19,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
+
+VARIABLE = "HIVEMEM_TEST_DATABASE_URL"
 
 _numbers = itertools.count(1)
 
@@ -86,7 +89,7 @@ class Server:
 @functools.cache
 def server_url() -> str:
     """The URL of the server of this session; ours is started at the first call, and ends with Python."""
-    given = os.environ.get("HIVEMEM_TEST_DATABASE_URL")
+    given = os.environ.get(VARIABLE)
     return given if given else Server().url
 
 
@@ -96,7 +99,15 @@ def fresh_database(of_server: str | None = None) -> str:
     name = f"test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
+    if of_server is None and os.environ.get(VARIABLE):
+        # Our own server goes as a whole.
+        atexit.register(_drop, server, name)
     return with_parameters(server, options=f"-csearch_path={name}")
+
+
+def _drop(server: str, name: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
 def with_parameters(url: str, **parameters: str) -> str:

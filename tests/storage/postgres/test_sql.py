@@ -133,7 +133,7 @@ def test_a_statement_of_graph_tables_names_the_graph_once_for_each_table(file: s
     assert set(of_graphs) <= {table.name for table in TABLES} | set(LEFT_BEHIND)
     tied = len(re.findall(r"graph_id = :graph_id|USING \(graph_id", sql))
     inserted = len(
-        re.findall(r"INSERT INTO \w+ \(\s*graph_id\b[^)]*\)\s*(?:SELECT|VALUES \() ?:graph_id\b", sql)
+        re.findall(r"INSERT INTO \w+ \(\s*graph_id\b[^)]*\)\s*(?:SELECT|VALUES \()\s*:graph_id\b", sql)
     )
     assert tied + inserted >= len(of_graphs), sql
 

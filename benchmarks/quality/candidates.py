@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hivemem.retrieval.ranking import (
+    CHANCE_WORDS,
     Calibration,
     Evidence,
     combined_logit,
     evidence_points,
     floor_points,
+    manner_points,
     ranking_points,
     relying_on_words,
     support_points,
@@ -32,7 +34,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 CONVERSATIONS = ("locomo", "realtalk")
-"""Scored by the mean over categories, on the queries that LMEB scores; the others by the mean over queries."""
+"""Scored by the mean over categories, on the queries of LMEB; the others by the mean over queries."""
 
 _CHARACTERS_A_TOKEN = 4
 
@@ -53,10 +55,9 @@ class Candidates:
     counted: Flags
     ideal: Floats
     nodes: Floats
-    names_known: list[bool | None]
-    words: Floats
-    informative: Floats
+    names_known: list[float | None]
     understood: Floats
+    pairs: Floats
     here: Flags
     grade: Floats
     bm25: Floats
@@ -68,8 +69,9 @@ class Candidates:
     own: Floats
     context: Floats
     trust: Floats
-    readable: Floats
     held: Floats
+    asks: Flags
+    follows_question: Flags
     exact: Flags
     alone_tokens: Floats
     among_tokens: Floats
@@ -108,9 +110,8 @@ class Candidates:
             ideal=np.array([float(_dcg(np.array([row["gold"][:10]]))[0]) for row in rows]),
             nodes=np.array([row["nodes"] for row in rows], float),
             names_known=[row["names_known"] for row in rows],
-            words=np.array([row["words"] for row in rows], float),
-            informative=np.array([row["informative"] for row in rows], float),
             understood=np.array([row["understood"] for row in rows], float),
+            pairs=np.array([row["pairs"] for row in rows], float),
             here=~np.isnan(column("grade")),
             grade=column("grade", 0.0),
             bm25=column("bm25", 0.0),
@@ -122,8 +123,9 @@ class Candidates:
             own=column("own"),
             context=column("context"),
             trust=column("trust", 0.0),
-            readable=column("readable", 0.0),
             held=column("held", 0.0),
+            asks=column("asks", 0.0) > 0,
+            follows_question=column("follows_question", 0.0) > 0,
             exact=column("exact", 0.0) > 0,
             alone_tokens=(asked + column("text_characters", 0.0)) / _CHARACTERS_A_TOKEN,
             among_tokens=(asked + column("among_characters", 0.0)) / _CHARACTERS_A_TOKEN,
@@ -142,17 +144,19 @@ class Candidates:
         return Candidates(**taken)
 
 
-def evidence(c: Calibration, bm25: Floats, cosine: Floats, understood: Floats) -> Floats:
+def evidence(s: Candidates, c: Calibration, bm25: Floats, cosine: Floats) -> Floats:
     """`evidence_points` with the weights of `relying_on_words`; 0 where `bm25` is NaN."""
-    share = understood.reshape(-1, *([1] * (bm25.ndim - 1)))
+    ones = [1] * (bm25.ndim - 1)
+    share, pairs = s.understood.reshape(-1, *ones), s.pairs.reshape(-1, *ones)
     near = np.maximum(0.0, np.nan_to_num(cosine, nan=-1.0) - c.cosine_zero)
-    return np.nan_to_num((c.bm25 + (1 - share) * c.cosine) * bm25) + share * c.cosine * near
+    weight = (1 + pairs) * (c.bm25 + (1 - share) * c.cosine)
+    return np.nan_to_num(weight * bm25) + share * c.cosine * near
 
 
 def first_points(s: Candidates, c: Calibration) -> Floats:
     """Evidence and support, what the first stage orders by; -inf beyond the candidates."""
-    own = evidence(c, s.bm25, s.cosine, s.understood)
-    beside = np.sort(evidence(c, s.beside_bm25, s.beside_cosine, s.understood), axis=2)[:, :, -2:]
+    own = evidence(s, c, s.bm25, s.cosine)
+    beside = np.sort(evidence(s, c, s.beside_bm25, s.beside_cosine), axis=2)[:, :, -2:]
     return np.where(s.here, own + c.support * beside.sum(axis=2), -np.inf)
 
 
@@ -186,7 +190,8 @@ def _joined(s: Candidates, c: Calibration, first: Floats, logit: Floats) -> Floa
     expected = c.read_slope * first + c.read_offset
     weight = np.where(np.isnan(logit), 0.0, s.trust)
     read = weight * np.nan_to_num(logit) + (1 - weight) * expected
-    return read + first - c.respelled * s.respelled
+    manner = c.answers * s.follows_question - c.asks * s.asks
+    return read + first + manner - c.respelled * s.respelled
 
 
 def ndcg(s: Candidates, order: Floats, kept: Flags | None = None) -> Floats:
@@ -220,6 +225,11 @@ def floors(s: Candidates, c: Calibration) -> Floats:
     )
 
 
+def eased(s: Candidates, value: Floats, c: Calibration) -> Floats:
+    """Points with `floor_relief`, as the floor judges them."""
+    return value + c.held_words * np.maximum(0.0, s.held - CHANCE_WORDS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floored:
     """What the floor leaves of a set: the score, and shares of queries (None where a set has none)."""
@@ -234,8 +244,9 @@ def floored(s: Candidates, c: Calibration, limits: RerankLimits | None = None) -
     value = points(s, c, limits)
     floor = floors(s, c)
     tail = np.array([tail_points(c, one) for one in floor])
-    passed = value.max(axis=1) >= floor
-    kept = s.here & (s.exact | (passed[:, None] & (value >= (floor - tail)[:, None])))
+    judged = eased(s, value, c)
+    passed = judged.max(axis=1) >= floor
+    kept = s.here & (s.exact | (passed[:, None] & (judged >= (floor - tail)[:, None])))
     top = np.argsort(-value, axis=1, kind="stable")[:, :10]
     gold = np.take_along_axis(s.grade > 0, top, axis=1)
     before = gold.any(axis=1)
@@ -257,7 +268,7 @@ def check(s: Candidates, c: Calibration) -> None:
     everything = RerankLimits(depth=10_000, context_depth=10_000, tokens=10_000_000)
     ours = points(s, c, everything)
     for i in range(min(20, len(s.query))):
-        weights = relying_on_words(c, s.understood[i])
+        weights = relying_on_words(c, float(s.understood[i]), pairs=float(s.pairs[i]))
         for j in np.flatnonzero(s.here[i])[:5]:
 
             def told(bm25: float, cosine: float, weights: Calibration = weights) -> float:
@@ -276,6 +287,9 @@ def check(s: Candidates, c: Calibration) -> None:
                 evidence=told(s.bm25[i, j], s.cosine[i, j]),
                 support=support_points(beside, weights),
                 respelled=float(s.respelled[i, j]),
+                manner=manner_points(
+                    asks=bool(s.asks[i, j]), follows_question=bool(s.follows_question[i, j]), calibration=c
+                ),
                 calibration=c,
             )
             if abs(theirs - ours[i, j]) > 1e-6:

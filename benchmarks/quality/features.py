@@ -23,7 +23,7 @@ from tqdm import tqdm
 from hivemem.app import OpenServices, open_services
 from hivemem.domain.access import Principal
 from hivemem.retrieval.explain import holds_every_word, holds_identifier
-from hivemem.retrieval.ranking import reading_trust, understood_share
+from hivemem.retrieval.ranking import held_words, pair_share, understood_share
 from hivemem.service.recall import Found, ReadCandidate
 from hivemem.settings import load_settings
 from hivemem.surfaces.cli.evaluate import DataSet, Query, store_graphs
@@ -81,9 +81,8 @@ async def _row(services: OpenServices, principal: Principal, query: Query) -> di
         "gold": sorted(query.gold.values(), reverse=True),
         "nodes": found.index.node_count,
         "names_known": found.stage.names_known,
-        "words": len(found.analysed.words),
-        "informative": sum(word.informative for word in found.analysed.words),
         "understood": understood_share(query.text),
+        "pairs": pair_share(found.analysed),
         "query_characters": len(query.text),
         "candidates": [_candidate(read, found, query) for read in found.reads],
     }
@@ -92,7 +91,6 @@ async def _row(services: OpenServices, principal: Principal, query: Query) -> di
 def _candidate(read: ReadCandidate, found: Found, query: Query) -> dict[str, Any]:
     candidate = read.candidate
     held = candidate.terms.held
-    informative = [word.informative for word in found.analysed.words]
     return {
         "key": candidate.key,
         "grade": query.gold.get(candidate.key, 0.0),
@@ -104,12 +102,12 @@ def _candidate(read: ReadCandidate, found: Found, query: Query) -> dict[str, Any
         "own": None if read.own is None else _short(read.own),
         "context": None if read.context is None else _short(read.context),
         "trust": _short(read.trust),
-        "readable": reading_trust(query.text, read.text, query_words=1, seen_characters=1, all_characters=1),
-        "held": sum(has for has, tells in zip(held, informative, strict=True) if tells),
+        "held": held_words(found.analysed, held),
+        "asks": read.asks,
+        "follows_question": read.follows_question,
         "exact": holds_every_word(found.analysed, held) or holds_identifier(found.analysed, held),
         "text_characters": len(read.text),
         "among_characters": len(read.among),
-        "all_characters": len(read.node.description),
     }
 
 

@@ -22,25 +22,7 @@ from hivemem.service.recall import Recall, RecallRequest, RecallResult, RerankLi
 from hivemem.service.remember import Remember, StoreRequest
 from tests.service.conftest import GRAPH, OWNER
 from tests.support.builders import FixedClock, batch, delete
-
-CALIBRATION = Calibration(
-    bm25=4.0,
-    cosine=6.0,
-    cosine_zero=0.4,
-    support=0.3,
-    context=0.5,
-    read_slope=3.0,
-    read_offset=-10.0,
-    scale=0.6,
-    offset=0.0,
-    floor=0.3,
-    floor_growth=0.0,
-    least_floor=-1_000.0,
-    tail=0.0035,
-    known_names=4.0,
-    strange_names=2.0,
-)
-"""Numbers of its own: tests of behaviour must not follow the tuning."""
+from tests.support.calibration import CALIBRATION
 
 READS = RerankLimits(
     depth=24,

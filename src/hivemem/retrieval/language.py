@@ -15,6 +15,9 @@ _COMMON_SHARE = 0.15
 """Every third word of English prose is one of the 97 stop words; of German prose every fifteenth."""
 
 _READ_CHARACTERS = 1000
+_SHORT_CHARACTERS = 200
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
+"""Of Latin, Chinese, Arabic and Greek script."""
 
 
 def readable_share(text: str) -> float:
@@ -33,6 +36,16 @@ def readable_share(text: str) -> float:
     latin = sum(1 for letter in letters if letter < "\u0250" or "\u1e00" <= letter <= "\u1eff")
     share = latin / len(letters)
     return share if share >= 0.5 else 0.0
+
+
+def ends_with_question(text: str) -> bool:
+    """Whether the last sentence of a text is a question."""
+    return text.rstrip().endswith(_QUESTION_MARKS)
+
+
+def merely_asks(text: str) -> bool:
+    """Whether a text is a question, with little beside it; a longer text tells before it asks."""
+    return len(text) <= _SHORT_CHARACTERS and ends_with_question(text)
 
 
 def is_foreign(query: str, text: str = "") -> bool:

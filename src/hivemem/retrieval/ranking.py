@@ -11,7 +11,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hivemem.retrieval.analyse import AnalysedQuery, QueryWord
 from hivemem.retrieval.language import is_foreign, readable_share
+from hivemem.retrieval.words import is_han_or_kana
 
 REFERENCE_NODES = 1000
 """The size of graph for which `Calibration.floor` is meant."""
@@ -27,6 +29,9 @@ LEAST_SEEN_TRUST = 0.5
 FOREIGN_TRUST = 0.2
 """How far models for English are trusted in another language of the same script."""
 
+CHANCE_WORDS = 3
+"""So many informative words of a question, names included, an unrelated text may hold by chance."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
@@ -40,33 +45,41 @@ class Calibration:
         read_slope: With `read_offset`, the logit expected from the evidence alone, where the
             cross-encoder did not or cannot read the text.
         scale: With `offset`, Platt scaling: relevance = sigmoid(scale * points + offset).
+        asks: Points taken from a text that merely asks.
+        answers: Points given to a text that stands directly after a question.
         respelled: Points taken from a text that holds the words only in another spelling or form: "nam"
             asks for "Nam" rather than "Năm", which the models cannot tell apart.
         floor: A recall whose best relevance is below this returns nothing; as it is for a graph of
             `REFERENCE_NODES`, see `floor_points`.
         floor_growth: Points by which the floor rises when the graph is e times as large.
         known_names: Points by which it falls for a question whose every name the graph knows.
-        strange_names: Points by which it rises for a question with a name that the graph does not know.
+        strange_names: Points by which it rises for a question with names that the graph does not know, in
+            proportion where it knows some of them.
+        held_words: Points by which it falls for a hit with each informative word that it holds beyond
+            `CHANCE_WORDS`.
         least_floor: Points below which the floor never falls, however small the graph.
         tail: How far further hits may lie below the floor: a share of its distance to `least_floor`.
         english_embedder: Whether the embedder understands Latin script alone.
         english_reranker: Whether the cross-encoder does.
     """
 
-    bm25: float = 4.5
-    cosine: float = 4.0
+    bm25: float = 6.0
+    cosine: float = 7.0
     cosine_zero: float = 0.5
-    support: float = 0.25
-    context: float = 0.55
-    read_slope: float = 6.0
-    read_offset: float = -20.0
-    scale: float = 0.733
-    offset: float = 1.781
+    support: float = 0.4
+    context: float = 0.5
+    read_slope: float = 4.0
+    read_offset: float = -16.0
+    scale: float = 0.688
+    offset: float = 0.979
+    asks: float = 2.0
+    answers: float = 1.2
     respelled: float = 3.0
-    floor: float = 0.07
+    floor: float = 0.046
     floor_growth: float = 1.5
-    known_names: float = 3.0
-    strange_names: float = 3.0
+    known_names: float = 2.0
+    strange_names: float = 4.5
+    held_words: float = 1.5
     least_floor: float = -9.9
     tail: float = 0.8
     english_embedder: bool = True
@@ -120,6 +133,20 @@ def combined_logit(own: float | None, context: float | None, calibration: Calibr
     return (1.0 - calibration.context) * own + calibration.context * context
 
 
+def manner_points(*, asks: bool, follows_question: bool, calibration: Calibration) -> float:
+    """What the form of a text says of it, whatever the question.
+
+    In conversations most short texts that end with a question hold no fact, and what follows one is the
+    reply.
+
+    Args:
+        asks: From `merely_asks`.
+        follows_question: Whether its strongest incoming neighbour ends with a question.
+        calibration: The fitted numbers.
+    """
+    return calibration.answers * follows_question - calibration.asks * asks
+
+
 def ranking_points(
     *,
     logit: float | None,
@@ -127,12 +154,13 @@ def ranking_points(
     evidence: float,
     support: float,
     respelled: float,
+    manner: float = 0.0,
     calibration: Calibration,
 ) -> float:
     """The sum that orders the hits of one recall.
 
         trust * logit + (1 - trust) * (read_slope * (evidence + support) + read_offset)
-            + evidence + support - respelled_weight * respelled
+            + evidence + support + manner - respelled_weight * respelled
 
     Args:
         logit: Of the cross-encoder; None when it did not run, the same as `trust` 0.
@@ -140,11 +168,12 @@ def ranking_points(
         evidence: From `evidence_points`.
         support: From `support_points`.
         respelled: Share of the query's informative words that the text holds in another form alone.
+        manner: From `manner_points`.
         calibration: The fitted numbers.
     """
     expected = calibration.read_slope * (evidence + support) + calibration.read_offset
     read = expected if logit is None else trust * logit + (1.0 - trust) * expected
-    return read + evidence + support - calibration.respelled * respelled
+    return read + evidence + support + manner - calibration.respelled * respelled
 
 
 def relevance(points: float, calibration: Calibration) -> float:
@@ -172,11 +201,11 @@ def tail_points(calibration: Calibration, floor: float) -> float:
     return calibration.tail * max(0.0, floor - calibration.least_floor) if math.isfinite(floor) else 0.0
 
 
-def floor_points(calibration: Calibration, nodes: int, *, names_known: bool | None = None) -> float:
+def floor_points(calibration: Calibration, nodes: int, *, names_known: float | None = None) -> float:
     """The least `ranking_points` of a best hit that counts as an answer in a graph of this size.
 
         max(least_floor, points of `floor` + floor_growth * ln(nodes / REFERENCE_NODES)
-            - known_names or + strange_names)
+            - known_names or + strange_names * share of names that the graph does not know)
 
     The more texts are searched, the better the best of the unrelated ones looks: on questions that
     belong to another conversation, the 95th percentile of the best hit rises by 1.5 points with each
@@ -190,7 +219,7 @@ def floor_points(calibration: Calibration, nodes: int, *, names_known: bool | No
     Args:
         calibration: The fitted numbers; a `floor` of 0 keeps everything, one of 1 nothing.
         nodes: Described nodes in the graph.
-        names_known: Whether the graph holds all names of the question; None for one without names.
+        names_known: Share of the question's names that the graph holds; None for one without names.
     """
     if not 0.0 < calibration.floor < 1.0:
         return -math.inf if calibration.floor <= 0.0 else math.inf
@@ -199,8 +228,10 @@ def floor_points(calibration: Calibration, nodes: int, *, names_known: bool | No
     growth = calibration.floor_growth * math.log(max(1, nodes) / REFERENCE_NODES)
     if names_known is None:
         shift = 0.0
+    elif names_known >= 1.0:
+        shift = -calibration.known_names
     else:
-        shift = -calibration.known_names if names_known else calibration.strange_names
+        shift = calibration.strange_names * (1.0 - names_known)
     return max(calibration.least_floor, reference + growth + shift)
 
 
@@ -235,20 +266,55 @@ def understood_share(query: str) -> float:
     return readable_share(query) * (FOREIGN_TRUST if is_foreign(query) else 1.0)
 
 
-def relying_on_words(calibration: Calibration, share: float) -> Calibration:
+def pair_share(query: AnalysedQuery) -> float:
+    """Which share of the informative words are pairs of Chinese or Japanese characters, in [0, 1]."""
+    informative = [word for word in query.words if word.informative]
+    return sum(map(_is_pair, informative)) / len(informative) if informative else 0.0
+
+
+def _is_pair(word: QueryWord) -> bool:
+    return len(word.surface) == 2 and is_han_or_kana(word.surface)
+
+
+def relying_on_words(calibration: Calibration, share: float, *, pairs: float = 0.0) -> Calibration:
     """The formula for a question whose meaning is known to the embedder only in part.
 
-    What meaning cannot tell, words must: the weight of the cosine moves to BM25.
+    What meaning cannot tell, words must: the weight of the cosine moves to BM25. And of the pairs of
+    characters that stand for the words of a script without spaces, every second one joins the ends of
+    two words and is held by no text, so that `bm25 / ideal` is half of what it is elsewhere.
 
     Args:
         calibration: The fitted numbers.
         share: How much the embedder understands, in [0, 1]; 0 without an embedder.
+        pairs: From `pair_share`.
     """
     return replace(
         calibration,
-        bm25=calibration.bm25 + (1.0 - share) * calibration.cosine,
+        bm25=(1.0 + pairs) * (calibration.bm25 + (1.0 - share) * calibration.cosine),
         cosine=share * calibration.cosine,
     )
+
+
+def held_words(query: AnalysedQuery, held: Sequence[bool]) -> float:
+    """How many informative words a text holds; a pair of Chinese or Japanese characters counts half."""
+    return math.fsum(
+        0.5 if _is_pair(word) else 1.0
+        for word, has in zip(query.words, held, strict=True)
+        if has and word.informative
+    )
+
+
+def floor_relief(held: float, calibration: Calibration) -> float:
+    """By how many points a hit may miss the floor for the words that it holds, at least 0.
+
+    Points count shares: of a claim of twelve words a good text holds the half, and reading tells little
+    of long questions and texts. But half of twelve words is more than chance.
+
+    Args:
+        held: From `held_words`.
+        calibration: The fitted numbers.
+    """
+    return calibration.held_words * max(0.0, held - CHANCE_WORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +335,7 @@ def apply_floor(
     floor, since the best evidence often stands beside weaker pieces of it. Exact hits always stay.
 
     Args:
-        points: From `ranking_points`, in any order.
+        points: From `ranking_points` with `floor_relief`, in any order.
         exact: For each whether it holds every informative word of the query, its key, or an exact
             identifier.
         floor: From `floor_points`.

@@ -18,6 +18,7 @@ from hivemem.errors import HivememError, Overloaded
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import GraphStore
 from hivemem.retrieval.analyse import AnalysedQuery, analyse_query
+from hivemem.retrieval.language import ends_with_question, merely_asks
 from hivemem.retrieval.ranking import reading_trust
 from hivemem.retrieval.reading import (
     among_neighbours,
@@ -65,6 +66,8 @@ class ReadCandidate:
         among: The text between its neighbours, where that was chosen to be read; the same as `text`
             without neighbours.
         trust: How far its opinion counts, in [0, 1].
+        asks: Whether the description merely asks.
+        follows_question: Whether its strongest incoming neighbour ends with a question, where known.
         own: Its logit for the text alone; None where it did not read.
         context: Its logit for the text among its neighbours; None where it did not read that.
     """
@@ -74,6 +77,8 @@ class ReadCandidate:
     text: str
     trust: float
     among: str = ""
+    asks: bool = False
+    follows_question: bool = False
     own: float | None = None
     context: float | None = None
 
@@ -159,6 +164,10 @@ class CrossReading:
             ReadCandidate(candidate=candidate, node=node, text="", trust=0.0)
             for candidate, node in present[self._limits.depth :]
         ]
+        for read in reads:
+            read.asks = merely_asks(read.node.description)
+            before = _neighbours_by_side(read, nodes).get("incoming")
+            read.follows_question = before is not None and ends_with_question(before.description)
         if self._executor.reranker is None:
             # A reranker that is absent by choice has no problem to tell.
             if self._executor.reranker_problem:
@@ -257,14 +266,21 @@ class CrossReading:
 
     def _among_neighbours(self, read: ReadCandidate, nodes: Mapping[str, Node]) -> str:
         """The text between its strongest neighbour on either side."""
-        sides: dict[str, str] = {}
-        for neighbour in read.candidate.neighbours:
-            node = nodes.get(neighbour.key)
-            if node is not None and not node.placeholder and neighbour.direction not in sides:
-                sides[neighbour.direction] = shortened_head(
-                    node.description, self._limits.neighbour_characters
-                )
+        sides = {
+            side: shortened_head(node.description, self._limits.neighbour_characters)
+            for side, node in _neighbours_by_side(read, nodes).items()
+        }
         return among_neighbours(sides.get("incoming", ""), read.text, sides.get("outgoing", ""))
+
+
+def _neighbours_by_side(read: ReadCandidate, nodes: Mapping[str, Node]) -> dict[str, Node]:
+    """The strongest neighbour on either side, `incoming` and `outgoing`, as far as it was fetched."""
+    sides: dict[str, Node] = {}
+    for neighbour in read.candidate.neighbours:
+        node = nodes.get(neighbour.key)
+        if node is not None and not node.placeholder:
+            sides.setdefault(neighbour.direction, node)
+    return sides
 
 
 def _tokens(query: str, text: str) -> float:

@@ -75,11 +75,11 @@ class Leg:
 class FirstStage:
     """Candidates by `points + support`, best first, ties by key; and how they were found.
 
-    `names_known` says whether all that the question names occurs in the graph; None when it names nothing.
+    `names_known` is the share of the question's names that occur in the graph; None for one without names.
     """
 
     candidates: tuple[Candidate, ...]
-    names_known: bool | None
+    names_known: float | None
     fused: int
     bm25: Leg
     dense: Leg
@@ -292,11 +292,9 @@ def _candidates(
     )
 
 
-def _names_known(plan: QueryPlan, query: AnalysedQuery) -> bool | None:
-    names = query.names
-    if not any(names):
-        return None
-    return all(known for named, known in zip(names, plan.known, strict=True) if named)
+def _names_known(plan: QueryPlan, query: AnalysedQuery) -> float | None:
+    known = [known for named, known in zip(query.names, plan.known, strict=True) if named]
+    return sum(known) / len(known) if known else None
 
 
 def _respelled_share(query: AnalysedQuery, terms: TermScore) -> float:

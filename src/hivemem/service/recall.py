@@ -37,6 +37,10 @@ from hivemem.retrieval.ranking import (
     apply_floor,
     combined_logit,
     floor_points,
+    floor_relief,
+    held_words,
+    manner_points,
+    pair_share,
     ranking_points,
     relevance,
     relying_on_words,
@@ -114,6 +118,7 @@ class _Ranked:
     read: ReadCandidate
     relevance: float
     points: float
+    relief: float
     exact: bool
 
     def order(self, boosts: Mapping[str, float]) -> tuple[float, float, str]:
@@ -235,7 +240,7 @@ class Recall:
         ranked.sort(key=lambda entry: entry.order(boosts))
         floor = floor_points(calibration, index.node_count, names_known=found.stage.names_known)
         decision = apply_floor(
-            [entry.points for entry in ranked],
+            [entry.points + entry.relief for entry in ranked],
             [entry.exact for entry in ranked],
             floor=floor,
             tail=tail_points(calibration, floor),
@@ -285,7 +290,7 @@ class Recall:
             understood = 0.0
         else:
             understood = understood_share(query) if self._calibration.english_embedder else 1.0
-        calibration = relying_on_words(self._calibration, understood)
+        calibration = relying_on_words(self._calibration, understood, pairs=pair_share(analysed))
         # Beyond what can be read or returned there is nothing to fetch.
         search = functools.partial(first_stage, analysed, vector, calibration, keep=self._fetched)
         stage, nodes = await self._searched(graph_id, index, search)
@@ -336,6 +341,9 @@ class Recall:
             evidence=read.candidate.points,
             support=read.candidate.support,
             respelled=read.candidate.respelled,
+            manner=manner_points(
+                asks=read.asks, follows_question=read.follows_question, calibration=self._calibration
+            ),
             calibration=self._calibration,
         )
 
@@ -354,6 +362,7 @@ class Recall:
                     read=read,
                     relevance=relevance(points, self._calibration),
                     points=points,
+                    relief=floor_relief(held_words(analysed, held), self._calibration),
                     exact=exact,
                 )
             )

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hivemem.domain.graph import ChangedNode, ChangePage, Kind, NodeWrite, Removal
 from hivemem.domain.node import EnrichmentStatus
 from hivemem.errors import Corruption
-from hivemem.projection import GraphIndex
+from hivemem.projection import GraphIndex, postings
+from hivemem.projection import vectors as vectors_module
 from hivemem.retrieval.analyse import analyse_query
 from hivemem.storage.memory import MemoryStore
 from tests.support.builders import (
@@ -287,3 +288,63 @@ def test_a_search_in_another_thread_sees_whole_pages_only() -> None:
             finished.set()
         assert set[int]().union(*(watcher.result() for watcher in watchers)) <= {0, len(names)}
     assert found(index, f"round{rounds - 1}")[:1] == ["key_00"]
+
+
+@pytest.fixture
+def late_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (postings, vectors_module):
+        monkeypatch.setattr(module, "_COMPACT_MINIMUM", 64)
+
+
+@pytest.mark.usefixtures("late_compaction")
+def test_a_small_page_is_applied_at_once_and_like_any_other() -> None:
+    prompt, patient = GraphIndex(2), GraphIndex(2)
+    first = page(1, *(node(f"key_{number}", f"garden text {number}") for number in range(5)))
+    changed = ChangedNode(node=node("key_3", "the pump at the gate"), passages=(passage(0, 1),))
+    second = page(2, changed, node("key_9", "a gate"), edges=(edge("key_3", "key_9", "opens"),))
+    for each in (first, second):
+        assert prompt.apply_at_once(each)
+        patient.apply(each)
+    assert prompt.revision == patient.revision == 2
+    for text in ("garden", "gate", "opens pump"):
+        query = analyse_query(text)
+        assert prompt.search_terms(query, 10) == patient.search_terms(query, 10) != []
+    vector = np.array([0, 1], dtype=np.float32)
+    assert [hit.key for hit in prompt.search_vectors(vector, 3)] == ["key_3"]
+    assert prompt.apply_at_once(page(1, node("key_0", "older")))
+    assert prompt.revision == 2
+
+
+@pytest.mark.usefixtures("late_compaction")
+def test_a_large_page_and_a_busy_index_are_left_to_a_thread() -> None:
+    index = GraphIndex(0)
+    assert not index.apply_at_once(page(1, *(node(f"key_{number}", "garden") for number in range(50))))
+    assert not index.apply_at_once(page(1, node("long", "garden gate " * 1000)))
+    small = page(1, node("alpha", "garden"))
+    with index.reading():
+        assert not index.apply_at_once(small)
+        assert index.neighbours_at_once(["alpha"], 3, at_most=10) is None
+    assert index.revision == 0
+    assert index.apply_at_once(small)
+
+
+def test_relationships_of_several_nodes_are_those_of_each_one() -> None:
+    index = GraphIndex(0)
+    spokes = [edge("hub", f"leaf_{number:02d}", f"label {number % 4}") for number in range(90)]
+    index.apply(page(1, node("hub"), edges=(*spokes, edge("leaf_00", "leaf_01", "beside"))))
+    keys = ["leaf_00", "hub", "absent", "leaf_07"]
+    found = index.neighbours_of(keys, 5)
+    assert [neighbours for neighbours, _ in found] == [index.neighbours(key, 5) for key in keys]
+    assert [degree for _, degree in found] == [2, 90, 0, 1]
+    assert index.neighbours_at_once(keys, 5, at_most=93) == found
+    assert index.neighbours_at_once(keys, 5, at_most=92) is None
+
+
+def test_a_number_given_away_again_brings_nothing_of_its_former_key() -> None:
+    index = GraphIndex(2)
+    index.apply(page(1, ChangedNode(node=node("old", "garden"), passages=(passage(1, 0),))))
+    index.apply(page(2, removals=(Removal(kind=Kind.NODE, id="old", revision=2),)))
+    index.apply(page(3, node("fresh", "pump")))
+    assert (found(index, "garden"), found(index, "pump")) == ([], ["fresh"])
+    assert index.cosine(np.array([1, 0], dtype=np.float32), ["old", "fresh"]) == {}
+    assert (index.node_count, index.embedded_count) == (1, 0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from collections.abc import Mapping
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hivemem.projection import postings as postings_module
 from hivemem.projection.postings import LEAST_DOCUMENTS, Postings
 from hivemem.retrieval.analyse import (
     AnalysedQuery,
@@ -165,3 +168,42 @@ def test_documents_without_words_are_no_obstacle() -> None:
     index = build({"a": empty, "b": empty})
     assert index.search(analyse_query("garden"), 5) == []
     assert index.scores(analyse_query("garden"), ["a"])["a"].held == (False,)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_leaving_out_frequent_words_changes_no_hit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = random.Random(seed)
+    vocabulary = [f"w{number}" for number in range(60)]
+    weights = [1 / (rank + 1) for rank in range(60)]
+    index, plain = Postings(), Postings()
+    for number in range(1500):
+        text = generator.choices(vocabulary, weights, k=generator.randint(1, 12))
+        terms = DocumentTerms(frequencies=Counter(text), length=len(text))
+        for each in (index, plain):
+            each.put(f"key_{number:04d}", terms)
+    for number in range(0, 1500, 7):
+        for each in (index, plain):
+            each.remove(f"key_{number:04d}")
+    looked_up: list[int] = []
+    whole = Postings._look_up  # type: ignore[attr-defined]
+    monkeypatch.setattr(Postings, "_look_up", lambda self, *given: looked_up.append(1) or whole(self, *given))
+    for _ in range(40):
+        asked = generator.sample(vocabulary, 2) + generator.sample(vocabulary[:8], 3)
+        query = AnalysedQuery(
+            words=tuple(
+                QueryWord(
+                    surface=word,
+                    terms=(WeightedTerm(text=word, weight=1.0),),
+                    informative=True,
+                    identifier=False,
+                )
+                for word in asked
+            ),
+            shortened=False,
+        )
+        for k in (1, 10):
+            with monkeypatch.context() as patch:
+                patch.setattr(postings_module, "_PRUNE_MINIMUM", 1)
+                pruned = index.search(query, k)
+            assert pruned == plain.search(query, k)
+    assert looked_up

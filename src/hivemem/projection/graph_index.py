@@ -24,6 +24,11 @@ from hivemem.retrieval.analyse import AnalysedQuery, DocumentTerms, document_ter
 
 _NO_TERMS = DocumentTerms(frequencies={}, length=0)
 
+_QUICK_CHANGES = 8
+_QUICK_CHARACTERS = 4_000
+_QUICK_RELATIONSHIPS = 500
+"""A page within these takes a third of a millisecond."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphParts:
@@ -137,12 +142,46 @@ class GraphIndex:
             if page.revision <= self._revision:
                 return
             # The costly part, done before searches have to wait.
-            own_terms = [
-                None if changed.node.placeholder else _terms_of_node(changed.node) for changed in page.nodes
-            ]
+            own_terms = _terms_of_nodes(page)
             with self._lock:
                 self._apply(page, own_terms)
                 self._revision = page.revision
+
+    def apply_at_once(self, page: ChangePage) -> bool:
+        """Do what `apply` does, if that takes less time than a thread needs to begin; else do nothing.
+
+        False for a page with more than a few short texts and relationships, when the index has clearing
+        up to do, and while a search or another change runs.
+
+        Raises:
+            Corruption: A vector in the page does not fit the model.
+        """
+        if not self._is_quick(page) or not self._applying.acquire(blocking=False):
+            return False
+        try:
+            if not self._lock.acquire(blocking=False):
+                return False
+            try:
+                if page.revision > self._revision:
+                    self._apply(page, _terms_of_nodes(page))
+                    self._revision = page.revision
+                return True
+            finally:
+                self._lock.release()
+        finally:
+            self._applying.release()
+
+    def _is_quick(self, page: ChangePage) -> bool:
+        changes = len(page.nodes) + len(page.edges) + len(page.hyperedges) + len(page.removals)
+        if changes > _QUICK_CHANGES or self._postings.compacts_soon or self._vectors.compacts_soon:
+            return False
+        characters = sum(
+            len(changed.node.description) + len(changed.node.search_text or "") for changed in page.nodes
+        )
+        ends = {key for edge in page.edges for key in (edge.from_key, edge.to_key)}
+        ends.update(key for hyperedge in page.hyperedges for key in hyperedge.keys)
+        related = sum(map(self._adjacency.degree, ends))
+        return characters <= _QUICK_CHARACTERS and related <= _QUICK_RELATIONSHIPS
 
     @contextmanager
     def reading(self) -> Generator[GraphParts, None, None]:
@@ -274,6 +313,11 @@ class GraphIndex:
             self._labels_of[key] = labels
         else:
             self._labels_of.pop(key, None)
+
+
+def _terms_of_nodes(page: ChangePage) -> list[DocumentTerms | None]:
+    """The words of each node of a page, None for one that is not described."""
+    return [None if changed.node.placeholder else _terms_of_node(changed.node) for changed in page.nodes]
 
 
 def _terms_of_node(node: Node) -> DocumentTerms:

@@ -13,7 +13,8 @@ from hivemem.projection.graph_index import GraphIndex
 class HotGraphs:
     """A cache of graph indexes, bounded in bytes, that never answers with an old state.
 
-    Belongs to one event loop. Applying changes runs in a thread, so the loop stays free.
+    Belongs to one event loop. Applying changes runs in a thread, so the loop stays free; but for a page so
+    small that handing it to a thread would take longer.
 
     Args:
         store: The truth.
@@ -123,7 +124,8 @@ class HotGraphs:
                 graph_id, index.revision, model_id=model_id, limit=self._page_rows
             )
             try:
-                await asyncio.to_thread(index.apply, page)
+                if not index.apply_at_once(page):
+                    await asyncio.to_thread(index.apply, page)
             except BaseException:
                 # Applied in part: nothing that it says can be trusted.
                 if self._indexes.get(graph_id) is index:

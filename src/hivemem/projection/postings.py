@@ -21,6 +21,7 @@ score would change with every text that is stored."""
 
 _COMPACT_MINIMUM = 64
 _COMPACT_BLOCK = 1 << 20
+_FEW_REMOVALS = 16
 _PRUNE_MINIMUM = 2_000
 """A posting list shorter than this is added up whole: to look for what can be left out costs more."""
 _FORWARD_LIMIT = 1 << 22
@@ -433,10 +434,18 @@ class Postings:
         self._documents -= 1
         self._total_length -= int(self._lengths[ordinal])
 
-    def _compact_if_worth_it(self) -> None:
+    @property
+    def compacts_soon(self) -> bool:
+        """Whether some more removals would clear up, which takes long where there is much."""
+        return self._compacts(_FEW_REMOVALS)
+
+    def _compacts(self, further: int) -> bool:
         # Half, so that each removed document has paid for its share of the work.
-        dead = len(self._forward) - self._documents
-        if dead > _COMPACT_MINIMUM and dead > self._documents:
+        dead = len(self._forward) - self._documents + further
+        return dead > _COMPACT_MINIMUM and dead > self._documents - further
+
+    def _compact_if_worth_it(self) -> None:
+        if self._compacts(0):
             self._compact()
 
     def _compact(self) -> None:

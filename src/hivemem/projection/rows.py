@@ -39,7 +39,7 @@ class VectorRows:
                 rows = BLOCK_ROWS if self._blocks else 0
                 self._blocks.append(np.zeros((rows, self._dimension), dtype=np.float32))
             part = vectors[: BLOCK_ROWS - at]
-            block = with_room(self._blocks[-1], at + len(part))
+            block = with_room(self._blocks[-1], at + len(part))[:BLOCK_ROWS]
             block[at : at + len(part)] = part
             self._blocks[-1] = block
             self._rows += len(part)

@@ -18,6 +18,7 @@ from hivemem.projection.rows import VectorRows
 from hivemem.projection.signs import Signs
 
 _COMPACT_MINIMUM = 64
+_FEW_REMOVALS = 64
 EXACT_ROWS = 25_000
 """Up to this many passages every one is scored; more are sifted by their signs first (measured)."""
 _SIFTED = 4_000
@@ -139,10 +140,18 @@ class Vectors:
         self._nodes.release(node)
         self._node_count -= 1
         self._live_rows -= len(rows)
-        dead = len(self._matrix) - self._live_rows
-        if dead > _COMPACT_MINIMUM and dead > self._live_rows:
+        if self._compacts(0):
             self._compact()
         return True
+
+    @property
+    def compacts_soon(self) -> bool:
+        """Whether some more removals would clear up, which takes long where there is much."""
+        return self._compacts(_FEW_REMOVALS)
+
+    def _compacts(self, further: int) -> bool:
+        dead = len(self._matrix) - self._live_rows + further
+        return dead > _COMPACT_MINIMUM and dead > self._live_rows - further
 
     def settle(self) -> None:
         """Take the signs of new vectors, when there are so many that a search needs them.
@@ -151,11 +160,11 @@ class Vectors:
         """
         if self._live_rows <= self._exact_rows:
             return
-        rows = np.unique(np.array(self._unsigned, dtype=np.intp))
-        rows = rows[rows < len(self._signs)]
-        if len(rows):
+        if self._unsigned:
+            rows = np.unique(np.array(self._unsigned, dtype=np.intp))
+            rows = rows[rows < len(self._signs)]
             self._signs.replace(rows, self._matrix.take(rows))
-        self._unsigned.clear()
+            self._unsigned.clear()
         for start in range(len(self._signs), len(self._matrix), 4096):
             self._signs.append(self._matrix.between(start, min(start + 4096, len(self._matrix))))
 

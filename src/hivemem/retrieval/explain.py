@@ -9,8 +9,13 @@ _MAX_WORDS = 6
 
 def holds_every_word(query: AnalysedQuery, held: tuple[bool, ...]) -> bool:
     """Whether a node holds each informative word of the query; False for a query without any."""
-    informative = [hold for word, hold in zip(query.words, held, strict=True) if word.informative]
-    return bool(informative) and all(informative)
+    found = False
+    for word, hold in zip(query.words, held, strict=True):
+        if word.informative:
+            if not hold:
+                return False
+            found = True
+    return found
 
 
 def holds_identifier(query: AnalysedQuery, held: tuple[bool, ...]) -> bool:

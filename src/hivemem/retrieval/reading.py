@@ -9,7 +9,6 @@ from functools import lru_cache
 from hivemem.domain.text import JsonObject, JsonValue
 from hivemem.retrieval.analyse import AnalysedQuery, document_terms
 
-_SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\s*\n\s*")
 _QUESTION_MARKS = ("?", "？")
 _SHORT_SENTENCE = 20
@@ -18,7 +17,7 @@ _SENTENCES = 12
 
 def shortened_head(text: str, limit: int) -> str:
     """The start of `text`, at most `limit` characters, cut at a space where there is one."""
-    text = _SPACE.sub(" ", text).strip()
+    text = " ".join(text.split())
     if len(text) <= limit:
         return text
     return text[:limit].rsplit(" ", 1)[0] or text[:limit]

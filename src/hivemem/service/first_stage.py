@@ -121,20 +121,20 @@ def text_legs(graph: GraphParts, plan: QueryPlan, vector: NDArray[np.float32] | 
 
 
 def first_stage(
+    index: GraphIndex,
     query: AnalysedQuery,
     vector: NDArray[np.float32] | None,
     calibration: Calibration,
-    index: GraphIndex,
     *,
     keep: int | None = None,
 ) -> FirstStage:
     """Search by word and by meaning, fuse, and step once along the relationships.
 
     Args:
+        index: The graph, brought up to date by the caller.
         query: The analysed question.
         vector: Its embedding, shape (dimension,); None leaves the dense leg out.
         calibration: Weights of the evidence.
-        index: The graph, brought up to date by the caller.
         keep: How many of the best candidates are returned; all by default.
     """
     started = time.perf_counter()

@@ -292,7 +292,9 @@ class Recall:
             understood = understood_share(query) if self._calibration.english_embedder else 1.0
         calibration = relying_on_words(self._calibration, understood, pairs=pair_share(analysed))
         # Beyond what can be read or returned there is nothing to fetch.
-        search = functools.partial(first_stage, analysed, vector, calibration, keep=self._fetched)
+        search = functools.partial(
+            first_stage, query=analysed, vector=vector, calibration=calibration, keep=self._fetched
+        )
         stage, nodes = await self._searched(graph_id, index, search)
         reads = await self._reading.read(query, analysed, stage.candidates, nodes, trace)
         return Found(analysed=analysed, index=index, vector=vector, stage=stage, reads=reads)

@@ -372,6 +372,17 @@ async def test_candidates_can_be_had_without_ranking(build: Build) -> None:
     assert all(read.own is not None and 0.0 <= read.trust <= 1.0 for read in reads)
 
 
+async def test_a_reply_comes_before_the_question_that_it_follows(build: Build) -> None:
+    world: RecallWorld = build()
+    await world.put("turn_1", "Emi: which engine does the blue boat have?", to("turn_2", "is followed by"))
+    await world.put("turn_2", "Kate: the blue boat has an engine from Aarhus.")
+    await world.put("turn_3", "Emi: and the blue boat of Ola?")
+    found = await world.service.read_candidates(READER, "engine of the blue boat")
+    form = {read.node.key: (read.asks, read.follows_question) for read in found.reads}
+    assert form == {"turn_1": (True, False), "turn_2": (False, True), "turn_3": (True, False)}
+    assert (await world.keys("engine of the blue boat"))[0] == "turn_2"
+
+
 @given(st.lists(st.text(max_size=60), max_size=6))
 @settings(max_examples=50, deadline=None)
 def test_no_question_breaks_recall(questions: list[str]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivemem.retrieval import language
-from hivemem.retrieval.language import is_foreign, readable_share
+from hivemem.retrieval.language import ends_with_question, is_foreign, merely_asks, readable_share
 
 GERMAN = (
     "Der Verein spendete im letzten Jahr dreihundert Bücher an die Schule und zwei Computer an das Archiv."
@@ -52,3 +52,18 @@ def test_english_questions_and_bare_names_are_not_foreign(query: str, text: str)
 def test_any_text_has_a_share_and_an_answer(query: str, text: str) -> None:
     assert 0.0 <= readable_share(text) <= 1.0
     assert is_foreign(query, text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "merely"),
+    [
+        ("Emi: Where are you going?", True, True),
+        ("你要去哪里？ ", True, True),
+        ("إلى أين؟", True, True),
+        ("Is it? It is.", False, False),
+        ("", False, False),
+        ("We bought the blue car at the end of June. " * 5 + "Which tyres fit?", True, False),
+    ],
+)
+def test_a_short_text_with_a_question_at_its_end_merely_asks(text: str, ends: bool, merely: bool) -> None:
+    assert (ends_with_question(text), merely_asks(text)) == (ends, merely)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hivemem.retrieval import ranking
+from hivemem.retrieval.analyse import analyse_query
 from hivemem.retrieval.language import readable_share
 from hivemem.retrieval.ranking import (
     FOREIGN_TRUST,
@@ -21,6 +22,8 @@ from hivemem.retrieval.ranking import (
     combined_logit,
     evidence_points,
     floor_points,
+    manner_points,
+    pair_share,
     ranking_points,
     reading_trust,
     relevance,
@@ -38,6 +41,8 @@ C = Calibration(
     read_offset=-8.0,
     scale=0.5,
     offset=-1.0,
+    asks=1.5,
+    answers=0.5,
     floor=0.3,
     floor_growth=2.0,
     least_floor=-7.0,
@@ -104,6 +109,43 @@ def points(
     return ranking_points(
         logit=logit, trust=trust, evidence=evidence, support=support, respelled=0.0, calibration=C
     )
+
+
+@pytest.mark.parametrize(
+    ("asks", "follows_question", "expected"),
+    [(False, False, 0.0), (True, False, -1.5), (False, True, 0.5), (True, True, -1.0)],
+)
+def test_a_reply_gains_and_a_question_loses(asks: bool, follows_question: bool, expected: float) -> None:
+    manner = manner_points(asks=asks, follows_question=follows_question, calibration=C)
+    assert manner == expected
+    plain, moved = (
+        ranking_points(
+            logit=2.0, trust=0.5, evidence=1.0, support=0.0, respelled=0.0, manner=one, calibration=C
+        )
+        for one in (0.0, manner)
+    )
+    assert moved - plain == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "share"),
+    [
+        ("who services the boiler?", 0.0),
+        ("备用钥匙", 1.0),
+        ("サーバー", 1.0),
+        ("ประชุม", 0.0),
+        ("钥匙 boiler", 0.5),
+        ("", 0.0),
+    ],
+)
+def test_pairs_of_characters_are_counted_among_the_words(query: str, share: float) -> None:
+    assert pair_share(analyse_query(query)) == share
+
+
+def test_a_question_in_pairs_weighs_words_twice() -> None:
+    unread = relying_on_words(C, 0.0)
+    pairs = relying_on_words(C, 0.0, pairs=1.0)
+    assert (pairs.bm25, pairs.cosine) == (2.0 * unread.bm25, 0.0)
 
 
 def test_a_text_that_nobody_read_counts_by_its_evidence() -> None:

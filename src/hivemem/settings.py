@@ -192,12 +192,13 @@ class Settings:
     )
     rerank_budget_seconds: float = _setting(
         1.0,
-        "Time for re-ranking one recall; what is not scored by then keeps its fused order.",
+        "Time of the reranker for one recall, waiting for others not counted; what is not scored by then is "
+        "ranked by word and meaning. A recall waits for others ten times as long at most.",
         minimum=0.0,
         maximum=60.0,
     )
     relevance_floor: float = _setting(
-        0.07,
+        0.046,
         "A recall whose best relevance is below this returns nothing; higher is stricter, 0 keeps all. It is "
         "meant for a graph of 1,000 nodes and adapts to the size of the graph.",
         minimum=0.0,

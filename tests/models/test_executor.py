@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hivemem.errors import Corruption, HivememError, InvalidInput, Overloaded, Unavailable
-from hivemem.models.executor import ModelExecutor
+from hivemem.models import executor as executor_module
+from hivemem.models.executor import ModelExecutor, Reranked
 from hivemem.models.hashing import HashingEmbedder
 
 
@@ -132,13 +133,20 @@ async def test_questions_go_first_then_pairs_then_passages(bench: Bench) -> None
     assert bench.log == ["query q", "pairs r 2", "passages p2 p1"]
 
 
-async def test_a_short_request_overtakes_a_long_one(bench: Bench) -> None:
+async def test_the_recall_that_came_first_is_read_to_its_end_first(bench: Bench) -> None:
     await bench.queue_behind_the_gate(
-        bench.executor.rerank("long", ["a"] * 6, budget_seconds=None),
-        bench.executor.rerank("short", ["a"] * 2, budget_seconds=None),
+        bench.executor.rerank("second", ["a"] * 3, budget_seconds=None),
+        bench.executor.rerank("third", ["a"] * 2, budget_seconds=None),
+        bench.executor.rerank("first", ["a"] * 3, budget_seconds=None, since=0.0),
     )
 
-    assert bench.log == ["pairs long 2", "pairs short 2", "pairs long 2", "pairs long 2"]
+    assert bench.log == [
+        "pairs first 2",
+        "pairs first 1",
+        "pairs second 2",
+        "pairs second 1",
+        "pairs third 2",
+    ]
 
 
 async def test_passages_get_every_fifth_turn_under_constant_recalls(bench: Bench) -> None:
@@ -207,6 +215,29 @@ async def test_a_budget_ends_the_scoring_and_says_so(bench: Bench) -> None:
 
     np.testing.assert_array_equal(reranked.logits, np.array([3, 2, np.nan, np.nan], np.float32))
     assert (reranked.scored, reranked.cut) == (2, True)
+
+
+async def test_waiting_for_others_does_not_use_up_a_budget(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+
+    def turn_of_ten_seconds() -> None:
+        nonlocal now
+        now += 10.0
+
+    monkeypatch.setattr(executor_module, "_now", lambda: now)
+    bench.reranker.on_turn = turn_of_ten_seconds
+    first, second, third = await bench.queue_behind_the_gate(
+        bench.executor.rerank("r", ["a"] * 8, budget_seconds=50.0),
+        bench.executor.rerank("r", ["a"] * 4, budget_seconds=20.0),
+        bench.executor.rerank("r", ["a"] * 6, budget_seconds=60.0, wait_seconds=75.0),
+    )
+
+    assert isinstance(first, Reranked) and isinstance(second, Reranked) and isinstance(third, Reranked)
+    assert (first.scored, first.cut, first.seconds) == (8, False, 40.0)
+    assert (second.scored, second.cut, second.seconds) == (4, False, 20.0)
+    assert (third.scored, third.cut, third.seconds) == (4, True, 20.0)
 
 
 async def test_a_budget_that_is_enough_cuts_nothing(bench: Bench) -> None:

@@ -32,6 +32,8 @@ from hivemem.service.recall_trace import Trace
 
 _CHARACTERS_A_TOKEN = 4
 _ALWAYS_READ = 5
+_MOST_WAITING = 10.0
+"""Budgets that a recall waits for others at most, before it answers by word and meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,9 @@ class RerankLimits:
             are read, at least five.
         passage_characters: Of one text; of a longer one it reads the best passage.
         neighbour_characters: Of each neighbour's text.
-        budget_seconds: After this the rest stays unread and the answer says `degraded`.
+        budget_seconds: Of the model's own time; after this the rest stays unread and the answer says
+            `degraded`. Waiting for other recalls does not count, so that the answer to a question does not
+            depend on who else asks. It ends after ten times the budget, or at once with `Overloaded`.
     """
 
     depth: int = 24
@@ -218,7 +222,7 @@ class CrossReading:
         nodes: Mapping[str, Node],
         trace: Trace,
     ) -> None:
-        until = time.perf_counter() + self._limits.budget_seconds
+        since = time.monotonic()
         tokens = float(self._limits.tokens)
         alone: list[ReadCandidate] = []
         for read in reads[: self._limits.depth]:
@@ -230,7 +234,7 @@ class CrossReading:
                 break
             if read.trust > 0.0:
                 alone.append(read)
-        logits = await self._logits(query, [read.text for read in alone], until, trace)
+        logits = await self._logits(query, [read.text for read in alone], since, trace)
         for read, logit in zip(alone, logits, strict=True):
             read.own = logit
         trace.read = sum(1 for read in alone if read.own is not None)
@@ -243,24 +247,32 @@ class CrossReading:
                 break
             if read.own is not None and read.among != read.text:
                 again.append(read)
-        logits = await self._logits(query, [read.among for read in again], until, trace)
+        logits = await self._logits(query, [read.among for read in again], since, trace)
         for read, logit in zip(again, logits, strict=True):
             read.context = logit
         trace.read_in_context = sum(1 for read in again if read.context is not None)
 
     async def _logits(
-        self, query: str, texts: Sequence[str], until: float, trace: Trace
+        self, query: str, texts: Sequence[str], since: float, trace: Trace
     ) -> list[float | None]:
         """A logit for each text, None for those that the time did not suffice for."""
         if not texts or trace.cut:
             return [None] * len(texts)
-        left = max(0.0, until - time.perf_counter())
-        outcome = await self._executor.rerank(query, texts, budget_seconds=left)
+        budget = self._limits.budget_seconds
+        outcome = await self._executor.rerank(
+            query,
+            texts,
+            budget_seconds=budget - trace.model_seconds,
+            since=since,
+            wait_seconds=_MOST_WAITING * budget,
+        )
+        trace.model_seconds += outcome.seconds
         if outcome.cut:
             trace.cut = True
+            spent = trace.model_seconds >= budget
+            what = f"the budget of {budget:g} s" if spent else "the time of waiting for other recalls"
             trace.reranker_failed(
-                f"the budget of {self._limits.budget_seconds:g} s ended before all candidates were read; "
-                "the rest is ranked by word and meaning"
+                f"{what} ended before all candidates were read; the rest is ranked by word and meaning"
             )
         return [None if math.isnan(logit) else logit for logit in outcome.logits.tolist()]
 

@@ -24,6 +24,7 @@ class Trace:
         query_shortened: Whether only the last words of a long query were searched for.
         embed_ms: Waiting for the query's vector.
         rerank_ms: Waiting for the cross-encoder.
+        model_seconds: In which it computed for this recall.
         read: Candidates that it read alone.
         read_in_context: Candidates that it read among their neighbours.
         cut: Whether the time budget ended the reading.
@@ -35,6 +36,7 @@ class Trace:
     query_shortened: bool = False
     embed_ms: float = 0.0
     rerank_ms: float = 0.0
+    model_seconds: float = 0.0
     read: int = 0
     read_in_context: int = 0
     cut: bool = False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -26,6 +28,7 @@ from tests.support.builders import (
     edge,
     entry,
     graph,
+    hyperedge,
     minutes,
     node,
     passage,
@@ -376,6 +379,27 @@ async def test_values_that_postgresql_cannot_hold_are_invalid_input(store: Postg
     assert await store.nodes(GRAPH, ["\ud800", "a\0b"]) == {}
     assert await store.revision(GRAPH) == 0
     assert await store.apply(GRAPH, batch(node("a_1"))) == 1
+
+
+async def test_the_longest_names_fit_into_the_indexes(store: PostgresStore) -> None:
+    """Signs of four bytes that do not compress; an index entry holds 2,700 bytes."""
+    signs = random.Random(7)
+
+    def name(length: int) -> str:
+        return "".join(chr(signs.randrange(0x20000, 0x2A000)) for _ in range(length))
+
+    one, other, third = (node(name(256)) for _ in range(3))
+    line = edge(one.key, other.key, name(2_000), edge_id="edge_1")
+    many = hyperedge(one.key, other.key, third.key, relationship=name(2_000), hyperedge_id="hyper_1")
+    await store.apply(GRAPH, batch(one, other, third, line, many, entry(node_key=one.key)))
+    session = name(256)
+    await store.touch(GRAPH, session, [one.key], minutes(1))
+    assert [touch.key for touch in await store.touched(GRAPH, session)] == [one.key]
+    assert len(await store.timeline(GRAPH, node_key=one.key)) == 1
+    with pytest.raises(StaleWrite, match="edge_1"):
+        await store.apply(GRAPH, batch(replace(line, edge_id="edge_2")))
+    await store.apply(GRAPH, batch(replace(line, relationship=line.relationship + "\\", edge_id="edge_2")))
+    await store.apply(GRAPH, batch(edge(one.key, other.key, "\\x00", edge_id="edge_3")))
 
 
 async def test_a_damaged_row_is_named(store: PostgresStore, url: str) -> None:

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from hivemem.domain.access import ApiKey, Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import (
     ChangePage,
     GraphCounts,
@@ -35,6 +36,7 @@ from hivemem.domain.graph import (
     WriteBatch,
 )
 from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.domain.oauth import AuthorizationCode, Grant, Identity, OAuthClient, SignIn, Token, TokenState
 from hivemem.domain.tokens import TokenReport
 
 
@@ -219,6 +221,112 @@ class TokenStore(Protocol):
         ...
 
 
+class FileStore(Protocol):
+    """What a graph knows of its files. A file is there as long as its node is."""
+
+    async def add_file(self, graph_id: GraphId, file: StoredFile) -> None:
+        """Keep the record of a file, under a fresh id.
+
+        Raises:
+            Conflict: The id is taken.
+        """
+        ...
+
+    async def file(self, graph_id: GraphId, file_id: str) -> StoredFile | None:
+        """The file with this id, None when there is none or its node is forgotten."""
+        ...
+
+    async def files(
+        self, graph_id: GraphId, *, file_type: str | None = None, search: str | None = None, limit: int = 50
+    ) -> Sequence[StoredFile]:
+        """Files, newest first (by time, then id).
+
+        `search` is a part of the file name; case does not matter for ASCII letters.
+        """
+        ...
+
+    async def drop_forgotten_files(self, graph_id: GraphId, before: datetime) -> int:
+        """Remove the records of files stored before `before` whose node is forgotten; their number."""
+        ...
+
+    async def used_blobs(self, graph_id: GraphId, hashes: Collection[str]) -> set[str]:
+        """Those of `hashes` that a file of the graph refers to, also one whose node is forgotten."""
+        ...
+
+
+class OAuthStore(Protocol):
+    """Programs that sign in with OAuth, what was granted to them, and codes and tokens by their hashes."""
+
+    async def put_oauth_client(self, client: OAuthClient) -> None:
+        """Keep a program, or what it now says of itself; when it came and whether it was revoked stay."""
+        ...
+
+    async def oauth_client(self, client_id: str) -> OAuthClient | None:
+        """A program, also when it is revoked."""
+        ...
+
+    async def revoke_oauth_client(self, client_id: str, at: datetime) -> None:
+        """End a program and all that was granted to it, from the next request on."""
+        ...
+
+    async def add_sign_in(self, sign_in: SignIn) -> None:
+        """Keep a sign-in that begins; its program must exist."""
+        ...
+
+    async def sign_in(self, hash: str) -> SignIn | None:
+        """A sign-in under way."""
+        ...
+
+    async def identify(self, hash: str, identity: Identity, consent_hash: str) -> bool:
+        """Note who signed in, the last one counts; False when the sign-in is gone."""
+        ...
+
+    async def end_sign_in(self, hash: str) -> bool:
+        """Forget a sign-in; False when it is gone already."""
+        ...
+
+    async def allow_sign_in(self, hash: str, grant: Grant, code: AuthorizationCode) -> bool:
+        """Turn a sign-in into a grant with a code; False, and nothing written, when the sign-in is gone."""
+        ...
+
+    async def grants(self, user_id: str) -> Sequence[Grant]:
+        """What a user granted, newest first (by time, then id), revoked grants included."""
+        ...
+
+    async def revoke_grant(self, grant_id: str, at: datetime) -> None:
+        """End a grant with all its tokens, from the next request on; an earlier end stays."""
+        ...
+
+    async def authorization_code(self, hash: str) -> tuple[AuthorizationCode, Grant] | None:
+        """A code and its grant, whatever became of them."""
+        ...
+
+    async def exchange_code(self, hash: str, tokens: Sequence[Token], at: datetime) -> bool:
+        """Use a code and keep its tokens. Of any number of calls one gets True; the others write nothing."""
+        ...
+
+    async def oauth_token(self, hash: str) -> TokenState | None:
+        """A token with all that can end it. One indexed read."""
+        ...
+
+    async def exchange_refresh_token(
+        self, hash: str, tokens: Sequence[Token], at: datetime, reusable_from: datetime
+    ) -> bool:
+        """Use a refresh token and keep its successors.
+
+        False, and nothing written, when it is gone or was used first before `reusable_from`.
+        """
+        ...
+
+    async def drop_stale_oauth(self, now: datetime, before: datetime) -> None:
+        """Forget sign-ins and tokens that ended by `now`, and codes that ended by `before`.
+
+        Of what began by `before`, also grants without token and code, and programs without grant and sign-in
+        unless they are revoked.
+        """
+        ...
+
+
 class LeaseStore(Protocol):
     """Who does a piece of work that one process at a time should do.
 
@@ -238,7 +346,7 @@ class LeaseStore(Protocol):
         ...
 
 
-class Store(GraphStore, SessionStore, AccessStore, TokenStore, LeaseStore, Protocol):
+class Store(GraphStore, SessionStore, AccessStore, TokenStore, FileStore, OAuthStore, LeaseStore, Protocol):
     """One database."""
 
     async def close(self) -> None:

@@ -6,6 +6,6 @@ from hivemem.domain.graph import TimelineEntry
 from hivemem.retrieval.analyse import document_terms
 
 
-def diary_terms(entry: TimelineEntry) -> list[str]:
-    """The index terms of a line's summary, each once, in code-point order."""
-    return sorted(document_terms(entry.summary).frequencies)
+def diary_terms(entry: TimelineEntry) -> str:
+    """The index terms of a line's summary, each once, with a blank around each; terms hold none."""
+    return f" {' '.join(document_terms(entry.summary).frequencies)} "

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from hivemem.domain.access import ApiKey, Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import (
     ChangedNode,
     ChangePage,
@@ -41,6 +42,8 @@ from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.tokens import TokenReport
 from hivemem.errors import Conflict, InvalidInput, NotFound, StaleWrite, Unavailable
 from hivemem.storage.diary import diary_terms
+from hivemem.storage.memory_oauth import MemoryOAuth
+from hivemem.storage.states import ascii_folded
 
 _Thing = TypeVar("_Thing")
 
@@ -79,7 +82,7 @@ class _GraphState:
         )
 
 
-class MemoryStore:
+class MemoryStore(MemoryOAuth):
     """The `Store` port for tests and for reading: see `hivemem.ports.store` for the contract."""
 
     def __init__(self) -> None:
@@ -88,8 +91,10 @@ class MemoryStore:
         self._graphs: dict[str, Graph] = {}
         self._keys: dict[str, ApiKey] = {}
         self._leases: dict[str, tuple[str, datetime]] = {}
+        self._files: dict[tuple[GraphId, str], StoredFile] = {}
         self._token_reports: dict[tuple[GraphId, str, str, int], TokenReport] = {}
         self._closed = False
+        super().__init__(self._keys, self._check_open)
 
     async def revision(self, graph_id: GraphId) -> int:
         """See `GraphStore.revision`."""
@@ -288,7 +293,7 @@ class MemoryStore:
             if (start is None or start <= entry.at)
             and (end is None or entry.at < end)
             and (node_key is None or entry.node_key == node_key)
-            and (not words or all(not set(word).isdisjoint(diary_terms(entry)) for word in words))
+            and all(any(f" {term} " in diary_terms(entry) for term in word) for word in words)
         ]
         events.sort(key=lambda event: (event.entry.at, event.id), reverse=True)
         return events[: max(0, limit)]
@@ -360,6 +365,51 @@ class MemoryStore:
         """See `TokenStore.record_tokens`."""
         self._check_open()
         return self._token_reports.setdefault((graph_id, *report.identity), report)
+
+    async def add_file(self, graph_id: GraphId, file: StoredFile) -> None:
+        """See `FileStore.add_file`."""
+        self._check_open()
+        if (graph_id, file.file_id) in self._files:
+            raise Conflict(f"the file id {file.file_id!r} is taken; make a fresh one.")
+        self._files[graph_id, file.file_id] = file
+
+    async def file(self, graph_id: GraphId, file_id: str) -> StoredFile | None:
+        """See `FileStore.file`."""
+        file = self._files.get((graph_id, file_id))
+        return file if file is not None and file.node_key in self._graph(graph_id).nodes else None
+
+    async def files(
+        self, graph_id: GraphId, *, file_type: str | None = None, search: str | None = None, limit: int = 50
+    ) -> Sequence[StoredFile]:
+        """See `FileStore.files`."""
+        nodes = self._graph(graph_id).nodes
+        found = [
+            file
+            for (graph, _), file in self._files.items()
+            if graph == graph_id
+            and file.node_key in nodes
+            and file_type in (None, file.file_type)
+            and (search is None or ascii_folded(search) in ascii_folded(file.filename))
+        ]
+        found.sort(key=lambda file: (file.created_at, file.file_id), reverse=True)
+        return found[: max(0, limit)]
+
+    async def drop_forgotten_files(self, graph_id: GraphId, before: datetime) -> int:
+        """See `FileStore.drop_forgotten_files`."""
+        nodes = self._graph(graph_id).nodes
+        gone = [
+            place
+            for place, file in self._files.items()
+            if place[0] == graph_id and file.node_key not in nodes and file.created_at < before
+        ]
+        for place in gone:
+            del self._files[place]
+        return len(gone)
+
+    async def used_blobs(self, graph_id: GraphId, hashes: Collection[str]) -> set[str]:
+        """See `FileStore.used_blobs`."""
+        self._check_open()
+        return set(hashes) & {file.sha256 for (graph, _), file in self._files.items() if graph == graph_id}
 
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""

@@ -79,3 +79,11 @@ def decode_state(kind: Kind, id: str, revision: int, text: str) -> Node | Edge |
                 for key, role, ordinal in fields["participants"]
             )
             return Hyperedge(hyperedge_id=id, **fields)
+
+
+_ASCII_FOLD = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+
+
+def ascii_folded(text: str) -> str:
+    """`text` with small ASCII letters: the one folding that every database does alike."""
+    return text.translate(_ASCII_FOLD)

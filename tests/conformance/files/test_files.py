@@ -24,8 +24,10 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture
-async def files(backend: Backend, tmp_path: Path) -> Files:
-    return await backend.open(tmp_path)
+async def files(backend: Backend, tmp_path: Path) -> AsyncIterator[Files]:
+    opened = await backend.open(tmp_path)
+    yield opened
+    await backend.close(opened)
 
 
 def sha256(data: bytes) -> str:
@@ -141,3 +143,4 @@ async def test_blobs_outlive_the_store(backend: Backend, files: Files, tmp_path:
     reopened = await backend.open(tmp_path)
 
     assert await reopened.exists(blob.sha256) == backend.durable
+    await backend.close(reopened)

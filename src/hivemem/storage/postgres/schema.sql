@@ -194,16 +194,15 @@ CREATE INDEX timeline_by_time ON timeline (graph_id, at, event_id);
 CREATE INDEX timeline_by_node ON timeline (graph_id, left(node_key, 256), at, event_id)
     WHERE node_key IS NOT NULL;
 
--- The words of the diary, by which it is searched: index terms of `summary` as the analyser makes them.
+-- The words of the diary, by which it is searched: the index terms of `summary` as the analyser makes them,
+-- with a blank around each. A search reads the lines from the newest on until it has enough.
 CREATE TABLE timeline_terms (
     graph_id TEXT COLLATE "C" NOT NULL,
-    term     TEXT COLLATE "C" NOT NULL,
     event_id BIGINT           NOT NULL,
-    PRIMARY KEY (graph_id, term, event_id),
+    terms    TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (graph_id, event_id),
     FOREIGN KEY (graph_id, event_id) REFERENCES timeline (graph_id, event_id) ON DELETE CASCADE
 );
-
-CREATE INDEX timeline_terms_by_event ON timeline_terms (graph_id, event_id);
 
 CREATE TABLE sessions (
     graph_id      TEXT COLLATE "C" NOT NULL,
@@ -240,6 +239,116 @@ CREATE TABLE token_reports (
     recorded_at   BIGINT           NOT NULL,
     PRIMARY KEY (graph_id, user_id, session_id, turn_sequence)
 );
+
+-- Files of a node; their bytes are named by `sha256`. filename_folded: with small ASCII letters.
+CREATE TABLE files (
+    graph_id        TEXT COLLATE "C" NOT NULL,
+    file_id         TEXT COLLATE "C" NOT NULL,
+    filename        TEXT COLLATE "C" NOT NULL,
+    filename_folded TEXT COLLATE "C" NOT NULL,
+    file_type       TEXT COLLATE "C" NOT NULL,
+    content_type    TEXT COLLATE "C" NOT NULL,
+    size_bytes      BIGINT           NOT NULL,
+    sha256          TEXT COLLATE "C" NOT NULL,
+    node_key        TEXT COLLATE "C" NOT NULL,
+    summary         TEXT COLLATE "C" NOT NULL,
+    created_at      BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, file_id)
+);
+
+CREATE INDEX files_by_time ON files (graph_id, created_at, file_id);
+CREATE INDEX files_by_content ON files (graph_id, sha256);
+
+-- Bytes of a graph's files in pieces, under their SHA-256, so that every server has them.
+CREATE TABLE blobs (
+    graph_id   TEXT COLLATE "C" NOT NULL,
+    sha256     TEXT COLLATE "C" NOT NULL,
+    size_bytes BIGINT           NOT NULL,
+    stored_at  BIGINT           NOT NULL,
+    PRIMARY KEY (graph_id, sha256)
+);
+
+CREATE TABLE blob_chunks (
+    graph_id TEXT COLLATE "C" NOT NULL,
+    sha256   TEXT COLLATE "C" NOT NULL,
+    ordinal  BIGINT           NOT NULL,
+    content  BYTEA            NOT NULL,
+    PRIMARY KEY (graph_id, sha256, ordinal),
+    FOREIGN KEY (graph_id, sha256) REFERENCES blobs (graph_id, sha256) ON DELETE CASCADE
+);
+
+-- Programs that sign in with OAuth --------------------------------------------------------------
+
+-- Lists are JSON. secret_hash: SHA-256 of the program's secret, NULL when it has none.
+CREATE TABLE oauth_clients (
+    client_id      TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name           TEXT COLLATE "C" NOT NULL,
+    redirect_uris  TEXT COLLATE "C" NOT NULL,
+    grant_types    TEXT COLLATE "C" NOT NULL,
+    scopes         TEXT COLLATE "C" NOT NULL,
+    authentication TEXT COLLATE "C" NOT NULL,
+    secret_hash    TEXT COLLATE "C",
+    created_at     BIGINT           NOT NULL,
+    revoked_at     BIGINT
+);
+
+CREATE INDEX oauth_clients_by_time ON oauth_clients (created_at);
+
+-- What a person granted. key_id: the API key that was shown, NULL when the person signed in without one.
+CREATE TABLE oauth_grants (
+    grant_id   TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    client_id  TEXT COLLATE "C" NOT NULL REFERENCES oauth_clients,
+    user_id    TEXT COLLATE "C" NOT NULL REFERENCES users,
+    graph_id   TEXT COLLATE "C" NOT NULL REFERENCES graphs,
+    key_id     TEXT COLLATE "C" REFERENCES api_keys,
+    scopes     TEXT COLLATE "C" NOT NULL,
+    resource   TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT           NOT NULL,
+    revoked_at BIGINT
+);
+
+CREATE INDEX oauth_grants_by_client ON oauth_grants (client_id);
+CREATE INDEX oauth_grants_by_user ON oauth_grants (user_id, created_at, grant_id);
+CREATE INDEX oauth_grants_by_time ON oauth_grants (created_at);
+
+-- hash, here and below: SHA-256 of a secret that is nowhere itself. kind: access or refresh.
+CREATE TABLE oauth_tokens (
+    hash       TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    kind       TEXT COLLATE "C" NOT NULL,
+    grant_id   TEXT COLLATE "C" NOT NULL REFERENCES oauth_grants ON DELETE CASCADE,
+    scopes     TEXT COLLATE "C" NOT NULL,
+    expires_at BIGINT           NOT NULL,
+    used_at    BIGINT
+);
+
+CREATE INDEX oauth_tokens_by_grant ON oauth_tokens (grant_id);
+CREATE INDEX oauth_tokens_by_end ON oauth_tokens (expires_at);
+
+CREATE TABLE oauth_codes (
+    hash               TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    grant_id           TEXT COLLATE "C" NOT NULL REFERENCES oauth_grants ON DELETE CASCADE,
+    redirect_uri       TEXT COLLATE "C" NOT NULL,
+    redirect_uri_given BIGINT           NOT NULL,
+    code_challenge     TEXT COLLATE "C" NOT NULL,
+    expires_at         BIGINT           NOT NULL,
+    used_at            BIGINT
+);
+
+CREATE INDEX oauth_codes_by_grant ON oauth_codes (grant_id);
+CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
+
+-- Sign-ins under way in a browser. request and identity are JSON; identity is NULL until somebody signed in.
+CREATE TABLE oauth_sign_ins (
+    hash         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    client_id    TEXT COLLATE "C" NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
+    request      TEXT COLLATE "C" NOT NULL,
+    expires_at   BIGINT           NOT NULL,
+    identity     TEXT COLLATE "C",
+    consent_hash TEXT COLLATE "C"
+);
+
+CREATE INDEX oauth_sign_ins_by_client ON oauth_sign_ins (client_id);
+CREATE INDEX oauth_sign_ins_by_end ON oauth_sign_ins (expires_at);
 
 -- Work of which one process at a time should do each piece --------------------------------------
 

@@ -81,17 +81,14 @@ async def add_events(
             "meta": [to_json(entry.meta) for entry in entries],
         },
     )
-    first = last_event - len(entries) + 1
-    terms = [(term, first + place) for place, entry in enumerate(entries) for term in diary_terms(entry)]
-    if terms:
-        await transaction.send(
-            _SQL["add_terms"],
-            {
-                "graph_id": graph_id,
-                "term": [term for term, _ in terms],
-                "event_id": [event_id for _, event_id in terms],
-            },
-        )
+    await transaction.send(
+        _SQL["add_terms"],
+        {
+            "graph_id": graph_id,
+            "event_id": [*range(last_event - len(entries) + 1, last_event + 1)],
+            "terms": [diary_terms(entry) for entry in entries],
+        },
+    )
 
 
 def was_added(graph_id: GraphId, event_id: int, entry: TimelineEntry) -> Query[bool]:
@@ -123,7 +120,7 @@ def timeline(
     if words:
         wanted = [(number, term) for number, word in enumerate(words) for term in sorted(set(word))]
         arguments["word"] = [number for number, _ in wanted]
-        arguments["term"] = [term for _, term in wanted]
+        arguments["term"] = [f" {term} " for _, term in wanted]
         arguments["word_count"] = len(words)
         sql = _SQL["timeline_by_words"]
     else:

@@ -46,9 +46,9 @@ FROM unnest(
 ) AS written (event_id, at, summary, source, tool, node_key, meta)
 
 -- name: add_terms
-INSERT INTO timeline_terms (graph_id, term, event_id)
-SELECT :graph_id, term, event_id
-FROM unnest(:term::text[], :event_id::bigint[]) AS written (term, event_id)
+INSERT INTO timeline_terms (graph_id, event_id, terms)
+SELECT :graph_id, event_id, terms
+FROM unnest(:event_id::bigint[], :terms::text[]) AS written (event_id, terms)
 
 -- name: event
 SELECT at, summary
@@ -74,20 +74,20 @@ ORDER BY at DESC, event_id DESC
 LIMIT :limit
 
 -- name: timeline_by_words
-SELECT event_id, at, summary, source, tool, node_key, meta
+-- A line holds a term of each word; terms stand with a blank around each.
+SELECT timeline.event_id, at, summary, source, tool, node_key, meta
 FROM timeline
-WHERE graph_id = :graph_id
+JOIN timeline_terms AS own ON own.graph_id = :graph_id AND own.event_id = timeline.event_id
+WHERE timeline.graph_id = :graph_id
   AND at >= :start
   AND at < :end
   AND (:node_key::text IS NULL OR node_key = :node_key)
-  AND event_id IN (
-      SELECT found.event_id
+  AND (
+      SELECT count(DISTINCT wanted.word)
       FROM unnest(:word::bigint[], :term::text[]) AS wanted (word, term)
-      JOIN timeline_terms AS found ON found.graph_id = :graph_id AND found.term = wanted.term
-      GROUP BY found.event_id
-      HAVING count(DISTINCT wanted.word) = :word_count
-  )
-ORDER BY at DESC, event_id DESC
+      WHERE position(wanted.term IN own.terms) > 0
+  ) = :word_count
+ORDER BY at DESC, timeline.event_id DESC
 LIMIT :limit
 
 -- name: forget_events

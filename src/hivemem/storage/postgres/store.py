@@ -11,6 +11,7 @@ from datetime import datetime
 
 from hivemem.domain.access import ApiKey, Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import (
     ChangePage,
     GraphCounts,
@@ -27,19 +28,23 @@ from hivemem.domain.graph import (
     WriteBatch,
 )
 from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.domain.oauth import AuthorizationCode, Grant, Identity, OAuthClient, SignIn, Token, TokenState
 from hivemem.domain.tokens import TokenReport
 from hivemem.storage.postgres import (
     access,
     batches,
     changes,
     edges,
+    files,
     history,
     hyperedges,
     leases,
     nodes,
+    oauth,
     sessions,
     tokens,
 )
+from hivemem.storage.postgres.blobs import PostgresFiles
 from hivemem.storage.postgres.connection import Address
 from hivemem.storage.postgres.migrate import prepare_database
 from hivemem.storage.postgres.pool import Pool
@@ -241,6 +246,102 @@ class PostgresStore:
         """See `TokenStore.record_tokens`."""
         return await self._pool.write(lambda transaction: tokens.record(transaction, graph_id, report))
 
+    async def add_file(self, graph_id: GraphId, file: StoredFile) -> None:
+        """See `FileStore.add_file`."""
+        await self._pool.write(lambda transaction: files.add_file(transaction, graph_id, file))
+
+    async def file(self, graph_id: GraphId, file_id: str) -> StoredFile | None:
+        """See `FileStore.file`."""
+        return await self._pool.ask(files.file(graph_id, file_id))
+
+    async def files(
+        self, graph_id: GraphId, *, file_type: str | None = None, search: str | None = None, limit: int = 50
+    ) -> Sequence[StoredFile]:
+        """See `FileStore.files`."""
+        return await self._pool.ask(files.files(graph_id, file_type, search, limit))
+
+    async def drop_forgotten_files(self, graph_id: GraphId, before: datetime) -> int:
+        """See `FileStore.drop_forgotten_files`."""
+        return await self._pool.write(
+            lambda transaction: files.drop_forgotten_files(transaction, graph_id, before)
+        )
+
+    async def used_blobs(self, graph_id: GraphId, hashes: Collection[str]) -> set[str]:
+        """See `FileStore.used_blobs`."""
+        return await self._pool.ask(files.used_blobs(graph_id, hashes))
+
+    async def put_oauth_client(self, client: OAuthClient) -> None:
+        """See `OAuthStore.put_oauth_client`."""
+        await self._pool.write(lambda transaction: oauth.put_client(transaction, client))
+
+    async def oauth_client(self, client_id: str) -> OAuthClient | None:
+        """See `OAuthStore.oauth_client`."""
+        return await self._pool.ask(oauth.client(client_id))
+
+    async def revoke_oauth_client(self, client_id: str, at: datetime) -> None:
+        """See `OAuthStore.revoke_oauth_client`."""
+        await self._pool.write(lambda transaction: oauth.revoke_client(transaction, client_id, at))
+
+    async def add_sign_in(self, sign_in: SignIn) -> None:
+        """See `OAuthStore.add_sign_in`."""
+        await self._pool.write(lambda transaction: oauth.add_sign_in(transaction, sign_in))
+
+    async def sign_in(self, hash: str) -> SignIn | None:
+        """See `OAuthStore.sign_in`."""
+        return await self._pool.ask(oauth.sign_in(hash))
+
+    async def identify(self, hash: str, identity: Identity, consent_hash: str) -> bool:
+        """See `OAuthStore.identify`."""
+        return await self._pool.write(
+            lambda transaction: oauth.identify(transaction, hash, identity, consent_hash)
+        )
+
+    async def end_sign_in(self, hash: str) -> bool:
+        """See `OAuthStore.end_sign_in`."""
+        return await self._pool.write(lambda transaction: oauth.end_sign_in(transaction, hash))
+
+    async def allow_sign_in(self, hash: str, grant: Grant, code: AuthorizationCode) -> bool:
+        """See `OAuthStore.allow_sign_in`."""
+        return await self._pool.write(
+            lambda transaction: oauth.allow(transaction, hash, grant, code),
+            happened=lambda transaction, allowed: oauth.was_allowed(transaction, hash, allowed, code.hash),
+        )
+
+    async def grants(self, user_id: str) -> Sequence[Grant]:
+        """See `OAuthStore.grants`."""
+        return await self._pool.ask(oauth.grants(user_id))
+
+    async def revoke_grant(self, grant_id: str, at: datetime) -> None:
+        """See `OAuthStore.revoke_grant`."""
+        await self._pool.write(lambda transaction: oauth.revoke_grant(transaction, grant_id, at))
+
+    async def authorization_code(self, hash: str) -> tuple[AuthorizationCode, Grant] | None:
+        """See `OAuthStore.authorization_code`."""
+        return await self._pool.ask(oauth.code(hash))
+
+    async def exchange_code(self, hash: str, tokens: Sequence[Token], at: datetime) -> bool:
+        """See `OAuthStore.exchange_code`."""
+        return await self._pool.write(
+            lambda transaction: oauth.exchange_code(transaction, hash, tokens, at),
+            happened=lambda transaction, done: oauth.code_was_exchanged(transaction, hash, done, tokens, at),
+        )
+
+    async def oauth_token(self, hash: str) -> TokenState | None:
+        """See `OAuthStore.oauth_token`."""
+        return await self._pool.ask(oauth.token(hash))
+
+    async def exchange_refresh_token(
+        self, hash: str, tokens: Sequence[Token], at: datetime, reusable_from: datetime
+    ) -> bool:
+        """See `OAuthStore.exchange_refresh_token`."""
+        return await self._pool.write(
+            lambda transaction: oauth.exchange_refresh_token(transaction, hash, tokens, at, reusable_from)
+        )
+
+    async def drop_stale_oauth(self, now: datetime, before: datetime) -> None:
+        """See `OAuthStore.drop_stale_oauth`."""
+        await self._pool.write(lambda transaction: oauth.drop_stale(transaction, now, before))
+
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""
         return await self._pool.write(
@@ -250,6 +351,10 @@ class PostgresStore:
     async def release_lease(self, name: str, holder: str) -> None:
         """See `LeaseStore.release_lease`."""
         await self._pool.write(lambda transaction: leases.release(transaction, name, holder))
+
+    def blobs(self, graph_id: GraphId) -> PostgresFiles:
+        """The bytes of a graph's files, in the same database."""
+        return PostgresFiles(self._pool, graph_id)
 
     async def close(self) -> None:
         """See `Store.close`."""

@@ -85,10 +85,8 @@ def add_events(
                 "meta": to_json(entry.meta),
             },
         )
-        connection.executemany(
-            _SQL["add_term"],
-            [{"graph_id": graph_id, "term": term, "event_id": event_id} for term in diary_terms(entry)],
-        )
+        terms = {"graph_id": graph_id, "event_id": event_id, "terms": diary_terms(entry)}
+        connection.execute(_SQL["add_terms"], terms)
         numbers.append(event_id)
     return numbers
 
@@ -112,8 +110,7 @@ def timeline(
         "start": _BEGINNING_OF_TIME if start is None else to_microseconds(start),
         "end": _END_OF_TIME if end is None else to_microseconds(end),
         "node_key": node_key,
-        "words": json.dumps([[number, term] for number, word in enumerate(words) for term in set(word)]),
-        "word_count": len(words),
+        "words": json.dumps([[f" {term} " for term in word] for word in words]),
         "limit": max(0, limit),
     }
     return [

@@ -41,9 +41,9 @@ RETURNING last_event_id
 INSERT INTO timeline (graph_id, event_id, at, summary, source, tool, node_key, meta)
 VALUES (:graph_id, :event_id, :at, :summary, :source, :tool, :node_key, :meta)
 
--- name: add_term
-INSERT INTO timeline_terms (graph_id, term, event_id)
-VALUES (:graph_id, :term, :event_id)
+-- name: add_terms
+INSERT INTO timeline_terms (graph_id, event_id, terms)
+VALUES (:graph_id, :event_id, :terms)
 
 -- name: timeline
 SELECT event_id, at, summary, source, tool, node_key, meta
@@ -60,22 +60,20 @@ ORDER BY at DESC, event_id DESC
 LIMIT :limit
 
 -- name: timeline_by_words
--- words: JSON list of [number of the word, term]. CROSS JOIN keeps this order: one range of the index a term.
-SELECT event_id, at, summary, source, tool, node_key, meta
+-- words: JSON list of the terms of each word, with a blank around each term. A line holds a term of each.
+SELECT timeline.event_id, at, summary, source, tool, node_key, meta
 FROM timeline
-WHERE graph_id = :graph_id
+JOIN timeline_terms AS own ON own.graph_id = :graph_id AND own.event_id = timeline.event_id
+WHERE timeline.graph_id = :graph_id
   AND at >= :start
   AND at < :end
   AND (:node_key IS NULL OR node_key = :node_key)
-  AND event_id IN (
-      SELECT found.event_id
-      FROM json_each(:words) AS wanted
-      CROSS JOIN timeline_terms AS found
-      WHERE found.graph_id = :graph_id AND found.term = json_extract(wanted.value, '$[1]')
-      GROUP BY found.event_id
-      HAVING count(DISTINCT json_extract(wanted.value, '$[0]')) = :word_count
+  AND NOT EXISTS (
+      SELECT 1
+      FROM json_each(:words) AS word
+      WHERE NOT EXISTS (SELECT 1 FROM json_each(word.value) AS term WHERE instr(own.terms, term.value) > 0)
   )
-ORDER BY at DESC, event_id DESC
+ORDER BY at DESC, timeline.event_id DESC
 LIMIT :limit
 
 -- name: forget_events

@@ -1,13 +1,12 @@
--- The words of the diary, by which it is searched: index terms of `summary` as the analyser makes them.
+-- The words of the diary, by which it is searched: the index terms of `summary` as the analyser makes them,
+-- with a blank around each. A search reads the lines from the newest on until it has enough.
 CREATE TABLE timeline_terms (
     graph_id TEXT COLLATE "C" NOT NULL,
-    term     TEXT COLLATE "C" NOT NULL,
     event_id BIGINT           NOT NULL,
-    PRIMARY KEY (graph_id, term, event_id),
+    terms    TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (graph_id, event_id),
     FOREIGN KEY (graph_id, event_id) REFERENCES timeline (graph_id, event_id) ON DELETE CASCADE
 );
-
-CREATE INDEX timeline_terms_by_event ON timeline_terms (graph_id, event_id);
 
 -- What agents report of the tokens they used, as JSON; the first report of a turn stays.
 CREATE TABLE token_reports (

@@ -1,0 +1,70 @@
+-- Lists are JSON. secret_hash: SHA-256 of the program's secret, NULL when it has none.
+CREATE TABLE oauth_clients (
+    client_id      TEXT    NOT NULL PRIMARY KEY,
+    name           TEXT    NOT NULL,
+    redirect_uris  TEXT    NOT NULL,
+    grant_types    TEXT    NOT NULL,
+    scopes         TEXT    NOT NULL,
+    authentication TEXT    NOT NULL,
+    secret_hash    TEXT,
+    created_at     INTEGER NOT NULL,
+    revoked_at     INTEGER
+) STRICT;
+
+CREATE INDEX oauth_clients_by_time ON oauth_clients (created_at);
+
+-- What a person granted. key_id: the API key that was shown, NULL when the person signed in without one.
+CREATE TABLE oauth_grants (
+    grant_id   TEXT    NOT NULL PRIMARY KEY,
+    client_id  TEXT    NOT NULL REFERENCES oauth_clients,
+    user_id    TEXT    NOT NULL REFERENCES users,
+    graph_id   TEXT    NOT NULL REFERENCES graphs,
+    key_id     TEXT    REFERENCES api_keys,
+    scopes     TEXT    NOT NULL,
+    resource   TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) STRICT;
+
+CREATE INDEX oauth_grants_by_client ON oauth_grants (client_id);
+CREATE INDEX oauth_grants_by_user ON oauth_grants (user_id, created_at, grant_id);
+CREATE INDEX oauth_grants_by_time ON oauth_grants (created_at);
+
+-- hash, here and below: SHA-256 of a secret that is nowhere itself. kind: access or refresh.
+CREATE TABLE oauth_tokens (
+    hash       TEXT    NOT NULL PRIMARY KEY,
+    kind       TEXT    NOT NULL,
+    grant_id   TEXT    NOT NULL REFERENCES oauth_grants ON DELETE CASCADE,
+    scopes     TEXT    NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at    INTEGER
+) STRICT;
+
+CREATE INDEX oauth_tokens_by_grant ON oauth_tokens (grant_id);
+CREATE INDEX oauth_tokens_by_end ON oauth_tokens (expires_at);
+
+CREATE TABLE oauth_codes (
+    hash               TEXT    NOT NULL PRIMARY KEY,
+    grant_id           TEXT    NOT NULL REFERENCES oauth_grants ON DELETE CASCADE,
+    redirect_uri       TEXT    NOT NULL,
+    redirect_uri_given INTEGER NOT NULL,
+    code_challenge     TEXT    NOT NULL,
+    expires_at         INTEGER NOT NULL,
+    used_at            INTEGER
+) STRICT;
+
+CREATE INDEX oauth_codes_by_grant ON oauth_codes (grant_id);
+CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
+
+-- Sign-ins under way in a browser. request and identity are JSON; identity is NULL until somebody signed in.
+CREATE TABLE oauth_sign_ins (
+    hash         TEXT    NOT NULL PRIMARY KEY,
+    client_id    TEXT    NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
+    request      TEXT    NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    identity     TEXT,
+    consent_hash TEXT
+) STRICT;
+
+CREATE INDEX oauth_sign_ins_by_client ON oauth_sign_ins (client_id);
+CREATE INDEX oauth_sign_ins_by_end ON oauth_sign_ins (expires_at);

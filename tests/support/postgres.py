@@ -42,6 +42,8 @@ class Server:
     def __init__(self) -> None:
         self._package = _pgserver()
         self._folder = Path(tempfile.mkdtemp(prefix="hivemem-postgres-"))
+        # Runs after the package's own, which stops the server.
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         self._server: Any = self._package.get_server(
             self._folder / "data", start=False, cleanup_mode="delete"
         )

@@ -8,6 +8,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from hivemem.domain.files import StoredFile
+from hivemem.domain.oauth import TokenKind
 from hivemem.domain.tokens import TokenReport
 from hivemem.service.copying import CopyResult, copy_database
 from hivemem.storage.sqlite import SqliteStore
@@ -15,16 +17,21 @@ from hivemem.storage.sqlite.rows import SqliteSource, SqliteTarget
 from hivemem.storage.tables import TABLES
 from tests.support.builders import (
     api_key,
+    authorization_code,
     batch,
     create,
     delete,
     edge,
     entry,
+    grant,
     graph,
     hyperedge,
     minutes,
     node,
+    oauth_client,
     passage,
+    sign_in,
+    token,
     update,
     user,
     vectors,
@@ -60,6 +67,23 @@ async def fill(path: Path, nodes: int = 5) -> None:
             recorded_at=minutes(3),
         )
         await store.record_tokens(GRAPH, report)
+        file = StoredFile(
+            file_id="file_1",
+            filename="Übersicht.PNG",
+            file_type="image",
+            content_type="image/png",
+            size_bytes=2**40,
+            sha256="0" * 64,
+            node_key=keys[0],
+            summary="",
+            created_at=minutes(3),
+        )
+        await store.add_file(GRAPH, file)
+        await store.put_oauth_client(oauth_client())
+        await store.add_sign_in(sign_in())
+        await store.allow_sign_in(sign_in().hash, grant(), authorization_code())
+        tokens = [token("at_1"), token("rt_1", kind=TokenKind.REFRESH)]
+        await store.exchange_code(authorization_code().hash, tokens, minutes(4))
     finally:
         await store.close()
 

@@ -23,6 +23,16 @@ from hivemem.domain.graph import (
     WriteBatch,
 )
 from hivemem.domain.node import EnrichmentStatus, Node
+from hivemem.domain.oauth import (
+    AuthorizationCode,
+    AuthorizationRequest,
+    ClientAuthentication,
+    Grant,
+    OAuthClient,
+    SignIn,
+    Token,
+    TokenKind,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MODEL = "test-model"
@@ -191,3 +201,75 @@ def api_key(secret: str = "hm_" + "0" * 64, **changes: Any) -> ApiKey:
         "created_at": START,
     }
     return ApiKey(**{**fields, **changes})
+
+
+def oauth_client(client_id: str = "client_one", **changes: Any) -> OAuthClient:
+    """A public program on this machine."""
+    fields: dict[str, Any] = {
+        "client_id": client_id,
+        "name": "Agent <é>",
+        "redirect_uris": ("http://127.0.0.1/callback", "cursor://agent/callback"),
+        "grant_types": ("authorization_code", "refresh_token"),
+        "scopes": ("memory:read", "memory:write"),
+        "authentication": ClientAuthentication.NONE,
+        "secret_hash": None,
+        "created_at": START,
+    }
+    return OAuthClient(**{**fields, **changes})
+
+
+def sign_in(secret: str = "request", client_id: str = "client_one", **changes: Any) -> SignIn:
+    """A sign-in under way that nobody has signed in to."""
+    request = AuthorizationRequest(
+        client_id=client_id,
+        redirect_uri="http://127.0.0.1:5000/callback",
+        redirect_uri_given=True,
+        code_challenge="c" * 43,
+        state="a state ☕",
+        scopes=("memory:read", "memory:write"),
+        resource="http://localhost/mcp",
+    )
+    fields: dict[str, Any] = {"hash": hash_api_key(secret), "request": request, "expires_at": minutes(10)}
+    return SignIn(**{**fields, **changes})
+
+
+def grant(grant_id: str = "grant_one", client_id: str = "client_one", **changes: Any) -> Grant:
+    """What the default user granted with the default key."""
+    fields: dict[str, Any] = {
+        "grant_id": grant_id,
+        "client_id": client_id,
+        "user_id": "user_one",
+        "graph_id": "graph_one",
+        "key_id": api_key().key_id,
+        "scopes": ("memory:read", "memory:write"),
+        "resource": "http://localhost/mcp",
+        "created_at": START,
+    }
+    return Grant(**{**fields, **changes})
+
+
+def authorization_code(
+    secret: str = "ac_1", grant_id: str = "grant_one", **changes: Any
+) -> AuthorizationCode:
+    """The stored form of a code."""
+    fields: dict[str, Any] = {
+        "hash": hash_api_key(secret),
+        "grant_id": grant_id,
+        "redirect_uri": "http://127.0.0.1:5000/callback",
+        "redirect_uri_given": True,
+        "code_challenge": "c" * 43,
+        "expires_at": minutes(5),
+    }
+    return AuthorizationCode(**{**fields, **changes})
+
+
+def token(secret: str = "at_1", grant_id: str = "grant_one", **changes: Any) -> Token:
+    """The stored form of an access token."""
+    fields: dict[str, Any] = {
+        "hash": hash_api_key(secret),
+        "kind": TokenKind.ACCESS,
+        "grant_id": grant_id,
+        "scopes": ("memory:read",),
+        "expires_at": minutes(60),
+    }
+    return Token(**{**fields, **changes})

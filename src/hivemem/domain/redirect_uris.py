@@ -56,6 +56,11 @@ def redirect_uris_match(registered: str, asked: str) -> bool:
     return same_place and _path(ours) == _path(theirs) and ours.query == theirs.query
 
 
+def same_redirect_uri(one: str, other: str) -> bool:
+    """Whether two addresses are equal; an empty path, which some programs write out, is `/`."""
+    return _with_path(one) == _with_path(other)
+
+
 def with_parameters(uri: str, parameters: dict[str, str | None]) -> str:
     """`uri` with further parameters in its query, which is kept as it is; None values are left out.
 
@@ -68,10 +73,7 @@ def with_parameters(uri: str, parameters: dict[str, str | None]) -> str:
         f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value is not None
     )
     query = f"{parts.query}&{added}" if parts.query else added
-    start = uri.partition("?")[0]
-    if parts.netloc and not parts.path:
-        start += "/"
-    return f"{start}?{query}"
+    return f"{_with_path(uri).partition('?')[0]}?{query}"
 
 
 def redirect_origin(uri: str) -> str:
@@ -96,3 +98,8 @@ def _split(uri: str) -> SplitResult | None:
 
 def _path(parts: SplitResult) -> str:
     return parts.path or "/" if parts.netloc else parts.path
+
+
+def _with_path(uri: str) -> str:
+    parts = _split(uri)
+    return uri if parts is None or parts.path or not parts.netloc else parts._replace(path="/").geturl()

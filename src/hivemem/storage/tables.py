@@ -231,6 +231,17 @@ TABLES: tuple[Table, ...] = (
         "recorded_at integer",
     ),
     _table(
+        "skills",
+        "graph_id name",
+        "graph_id text",
+        "name text",
+        "skill_id text",
+        "version text",
+        "content text",
+        "files text",
+        "published_at integer",
+    ),
+    _table(
         "oauth_clients",
         "client_id",
         "client_id text",
@@ -266,14 +277,35 @@ TABLES: tuple[Table, ...] = (
         "expires_at integer",
         "used_at integer?",
     ),
+    _table(
+        "oauth_codes",
+        "hash",
+        "hash text",
+        "grant_id text",
+        "redirect_uri text",
+        "redirect_uri_given integer",
+        "code_challenge text",
+        "expires_at integer",
+        "used_at integer?",
+    ),
+    _table(
+        "oauth_sign_ins",
+        "hash",
+        "hash text",
+        "client_id text",
+        "request text",
+        "expires_at integer",
+        "identity text?",
+        "consent_hash text?",
+    ),
 )
 
 LEFT_BEHIND = {
     "blobs": "bytes of files are copied as files, since SQLite keeps them in a folder",
     "blob_chunks": "as blobs",
+    "exports": "live for a day; the copy makes its own",
+    "export_chunks": "as exports",
     "leases": "which process does a piece of work now; none of them works on the copy",
-    "oauth_codes": "live for five minutes; who was about to sign in does so again",
-    "oauth_sign_ins": "as oauth_codes",
     "schema_version": "each database has its own",
 }
 """Tables that a copy does not take along, and why. They do not make a target full either."""

@@ -63,22 +63,22 @@ class Calibration:
         english_reranker: Whether the cross-encoder does.
     """
 
-    bm25: float = 6.0
-    cosine: float = 7.0
+    bm25: float = 7.0
+    cosine: float = 6.0
     cosine_zero: float = 0.5
-    support: float = 0.4
+    support: float = 0.35
     context: float = 0.5
     read_slope: float = 4.0
     read_offset: float = -16.0
-    scale: float = 0.688
-    offset: float = 0.979
+    scale: float = 0.686
+    offset: float = 0.938
     asks: float = 2.0
     answers: float = 1.2
     respelled: float = 3.0
-    floor: float = 0.046
+    floor: float = 0.048
     floor_growth: float = 1.5
     known_names: float = 2.0
-    strange_names: float = 4.5
+    strange_names: float = 5.3
     held_words: float = 1.5
     least_floor: float = -9.9
     tail: float = 0.8

@@ -198,7 +198,7 @@ class Settings:
         maximum=60.0,
     )
     relevance_floor: float = _setting(
-        0.046,
+        0.048,
         "A recall whose best relevance is below this returns nothing; higher is stricter, 0 keeps all. It is "
         "meant for a graph of 1,000 nodes and adapts to the size of the graph.",
         minimum=0.0,

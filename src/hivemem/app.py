@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from hivemem.documents.limits import DocumentLimits
+from hivemem.documents.reading import Documents
 from hivemem.domain.graph import GraphId
 from hivemem.errors import HivememError, InvalidInput
 from hivemem.models.download import repository_files
@@ -22,6 +25,7 @@ from hivemem.models.http import HttpEmbedder, HttpReranker, RerankShape
 from hivemem.models.onnx import OnnxEmbedder, OnnxReranker
 from hivemem.models.passages import PassageLimits
 from hivemem.models.weights import EMBEDDER, RERANKER, directory_files, packaged_files
+from hivemem.ports.files import Files
 from hivemem.ports.models import Embedder, Reranker
 from hivemem.ports.store import Store
 from hivemem.projection.hot_graphs import HotGraphs
@@ -46,7 +50,9 @@ from hivemem.service.session_groups import SessionGroups
 from hivemem.service.session_touches import SessionTouches
 from hivemem.service.timeline import Timeline
 from hivemem.service.tokens import Tokens
+from hivemem.service.uploaded_files import UploadedFiles
 from hivemem.settings import Settings
+from hivemem.storage.files_folder import FolderFiles
 from hivemem.storage.sqlite import SqliteStore
 
 # Larger turns end less often with a core that has nothing left to do (3 % of a recall against 8), smaller
@@ -54,6 +60,8 @@ from hivemem.storage.sqlite import SqliteStore
 _MODEL_TURN_TEXTS = 16
 _MODEL_RETRY_SECONDS = 60.0
 _EMBED_RETRY_SECONDS = 5.0
+_COLLECT_DELAY_SECONDS = 600.0
+_COLLECT_EVERY_SECONDS = 24 * 3600.0
 
 log = logging.getLogger(__name__)
 ModelT = TypeVar("ModelT")
@@ -94,6 +102,8 @@ class OpenServices:
     timeline: Timeline
     chat_context: ChatContext
     tokens: Tokens
+    files: UploadedFiles
+    documents: Documents
     access: Access
     touches: SessionTouches
     groups: SessionGroups
@@ -114,7 +124,7 @@ class OpenServices:
 
 
 class Background:
-    """What goes on beside requests: loading the models, and embedding nodes that wait for a vector."""
+    """What goes on beside requests: models, nodes that wait for a vector, files that nothing refers to."""
 
     def __init__(self, settings: Settings, executor: ModelExecutor, hot: HotGraphs, store: Store) -> None:
         self._settings = settings
@@ -127,6 +137,7 @@ class Background:
         self._woken = asyncio.Event()
         self._loading: asyncio.Task[None] | None = None
         self._embedding: asyncio.Task[None] | None = None
+        self._collecting: asyncio.Task[None] | None = None
         self.models_loading = False
 
     def load_models(self) -> None:
@@ -144,9 +155,13 @@ class Background:
         if self._embedding is None:
             self._embedding = asyncio.create_task(self._embed_all(), name="embed pending nodes")
 
+    def keep_collecting(self, files: UploadedFiles) -> None:
+        """Remove once a day the bytes that no file refers to, until `close`."""
+        self._collecting = asyncio.create_task(self._collect_all(files), name="collect files")
+
     async def close(self) -> None:
         """Stop; what is half done is found again at the next start."""
-        tasks = [task for task in (self._loading, self._embedding) if task is not None]
+        tasks = [task for task in (self._loading, self._embedding, self._collecting) if task is not None]
         for task in tasks:
             task.cancel()
         for task in tasks:
@@ -172,9 +187,23 @@ class Background:
             if missing:
                 await asyncio.sleep(_MODEL_RETRY_SECONDS)
 
+    async def _collect_all(self, files: UploadedFiles) -> None:
+        while True:
+            # Not at once: a server that starts has more urgent work.
+            await asyncio.sleep(_COLLECT_DELAY_SECONDS)
+            for graph_id in await self._graphs():
+                try:
+                    await self._leased.run(f"collect {graph_id}", partial(files.collect, graph_id))
+                except HivememError as error:
+                    log.warning("files of %s are collected tomorrow: %s", graph_id, error.message)
+            await asyncio.sleep(_COLLECT_EVERY_SECONDS)
+
+    async def _graphs(self) -> list[GraphId]:
+        users = await self._store.users()
+        return [graph.graph_id for user in users for graph in await self._store.graphs(user.user_id)]
+
     async def _embed_all(self) -> None:
-        for user in await self._store.users():
-            self._waiting.update(graph.graph_id for graph in await self._store.graphs(user.user_id))
+        self._waiting.update(await self._graphs())
         while True:
             elsewhere: set[GraphId] = set()
             while self._waiting and self._executor.embedder is not None:
@@ -218,6 +247,18 @@ async def open_store(settings: Settings) -> Store:
     )
 
 
+def files_of_graph(settings: Settings, store: Store) -> Callable[[GraphId], Files]:
+    """Where the bytes of a graph's files are: in the database when it is PostgreSQL, else in a folder."""
+    if settings.database_url:
+        from hivemem.storage.postgres import PostgresStore
+
+        assert isinstance(store, PostgresStore)
+        return store.blobs
+    folder = settings.data_dir / "files"
+    # The id of a graph may hold what a file system does not take.
+    return lambda graph_id: FolderFiles(folder / hashlib.sha256(graph_id.encode()).hexdigest()[:32])
+
+
 async def open_services(settings: Settings, *, background: bool = False, models: bool = True) -> OpenServices:
     """Open the database and start loading the models. `settings.data_dir` must exist.
 
@@ -259,6 +300,20 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         on_pending=work.embed_pending if background else None,
         on_call=groups.called,
     )
+    documents = Documents(
+        limits=DocumentLimits(max_file_bytes=settings.max_file_bytes), max_processes=settings.file_processes
+    )
+    files = UploadedFiles(
+        store=store,
+        files_of=files_of_graph(settings, store),
+        documents=documents,
+        remember=remember,
+        clock=clock,
+        limits=limits,
+        keep_forgotten=timedelta(days=settings.forgotten_file_days),
+    )
+    if background:
+        work.keep_collecting(files)
     return OpenServices(
         settings=settings,
         clock=clock,
@@ -299,6 +354,8 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         timeline=Timeline(store=store, clock=clock, limits=limits),
         chat_context=ChatContext(store=store, touches=touches, groups=groups),
         tokens=Tokens(store=store, clock=clock, limits=limits),
+        files=files,
+        documents=documents,
         touches=touches,
         groups=groups,
         background=work,

@@ -142,6 +142,19 @@ class Settings:
         minimum=1,
         maximum=10_000_000,
     )
+    max_file_bytes: int = _setting(25 * MIB, "Largest uploaded file.", minimum=1024, maximum=1024 * MIB)
+    file_processes: int = _setting(
+        2,
+        "Uploaded files that are read at the same time, each in a process of its own.",
+        minimum=1,
+        maximum=64,
+    )
+    forgotten_file_days: int = _setting(
+        30,
+        "How long the file of a forgotten node is kept, so that it can be restored with the node.",
+        minimum=0,
+        maximum=36_500,
+    )
     max_import_batch: int = _setting(
         256,
         "Nodes that `hivemem import` stores in one transaction; more is faster and holds the write lock "
@@ -251,6 +264,11 @@ class Settings:
     def database_path(self) -> Path:
         """The SQLite file in the data directory."""
         return self.data_dir / DATABASE_FILE
+
+    @property
+    def max_upload_bytes(self) -> int:
+        """Largest request body that carries a file: base64 takes four bytes for three, the rest is names."""
+        return max(self.max_body_bytes, self.max_file_bytes * 4 // 3 + 64 * 1024)
 
     @property
     def limits(self) -> Limits:

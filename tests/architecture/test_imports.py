@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service": _LEARNED | {"projection", "storage", "models", "documents", "enrichment"},
     "settings": {"service"},
     "server_lock": set(),
-    "surfaces": {"domain", "ports", "retrieval", "models", "service", "settings", "server_lock"},
+    "surfaces": {"domain", "ports", "retrieval", "models", "documents", "service", "settings", "server_lock"},
     "app": _LEARNED
     | {"projection", "storage", "models", "documents", "enrichment", "service", "settings"},
 }

@@ -14,20 +14,18 @@ import xlsxwriter
 
 from hivemem.documents.limits import DocumentLimits
 from hivemem.documents.processes import WorkerProcesses
-from hivemem.documents.reading import Documents, StoredFile
-from hivemem.errors import Corruption, HivememError, InvalidInput, LimitExceeded, NotFound, Unavailable
-from hivemem.storage.files_memory import MemoryFiles
+from hivemem.documents.reading import Documents, NamedBytes
+from hivemem.errors import HivememError, InvalidInput, LimitExceeded, NotFound, Unavailable
 from tests.documents.making import document, pdf, workbook
 
 
 @pytest.fixture
 def documents() -> Documents:
-    return Documents(MemoryFiles())
+    return Documents()
 
 
-async def stored(documents: Documents, data: bytes, filename: str) -> StoredFile:
-    blob = await documents.keep(data)
-    return StoredFile(file_id="file_1", filename=filename, sha256=blob.sha256)
+def stored(data: bytes, filename: str) -> NamedBytes:
+    return NamedBytes(file_id="file_1", filename=filename, data=data)
 
 
 async def test_an_upload_is_read_with_title_and_summary(documents: Documents) -> None:
@@ -56,7 +54,7 @@ async def test_kept_files_answer_questions_about_cells(documents: Documents) -> 
         for row in (["Item", "Price"], ["Pump", 120], ["Sum", "=B2*2"]):
             book.active.append(row)
 
-    file = await stored(documents, workbook(build), "prices.xlsx")
+    file = stored(workbook(build), "prices.xlsx")
     outline = await documents.outline(file)
     cells = await documents.range(file, sheet="Sheet", address="A1:B3")
     found = await documents.search(file, query="pump")
@@ -71,12 +69,14 @@ async def test_kept_files_answer_questions_about_cells(documents: Documents) -> 
     assert type(cells.rows[1][1].value) is int
     assert found.hits[0].text == "Pump: 120"
     assert [node.id for node in traced.nodes] == ["Sheet!B2", "Sheet!B3"]
-    assert (await documents.read_again(file)).extracted.text.startswith("## Sheet\nItem | Price")
+    assert (await documents.read(file.data, file.filename)).extracted.text.startswith(
+        "## Sheet\nItem | Price"
+    )
 
 
 async def test_errors_come_back_as_they_were_raised(documents: Documents) -> None:
-    file = await stored(documents, b"a,b\n1,2\n", "prices.csv")
-    note = await stored(documents, b"plain text", "note.txt")
+    file = stored(b"a,b\n1,2\n", "prices.csv")
+    note = stored(b"plain text", "note.txt")
 
     with pytest.raises(NotFound, match="'prices'") as caught:
         await documents.range(file, sheet="Costs", address="A1")
@@ -89,25 +89,11 @@ async def test_errors_come_back_as_they_were_raised(documents: Documents) -> Non
     assert unsupported.value.code == "unsupported_file_type"
 
 
-async def test_what_is_empty_too_large_or_gone_is_refused_without_a_process(documents: Documents) -> None:
+async def test_what_is_empty_or_too_large_is_refused_without_a_process(documents: Documents) -> None:
     with pytest.raises(InvalidInput, match="empty"):
         await documents.read(b"", "a.txt")
     with pytest.raises(LimitExceeded, match="26,214,400"):
         await documents.read(bytes((25 << 20) + 1), "a.txt")
-    with pytest.raises(LimitExceeded):
-        await documents.keep(bytes((25 << 20) + 1))
-    with pytest.raises(NotFound):
-        await documents.outline(StoredFile(file_id="f", filename="a.csv", sha256="0" * 64))
-
-
-async def test_a_damaged_blob_is_never_parsed(documents: Documents) -> None:
-    files = MemoryFiles()
-    damaged = Documents(files)
-    file = await stored(damaged, b"a,b\n1,2\n", "prices.csv")
-    files._blobs[file.sha256] = (b"a,b\n1,3\n", files._blobs[file.sha256][1])
-
-    with pytest.raises(Corruption):
-        await damaged.outline(file)
 
 
 SLOW_HTML = b"<p>word" * 400_000
@@ -116,9 +102,9 @@ SLOW_HTML = b"<p>word" * 400_000
 
 async def test_work_that_takes_too_long_is_ended() -> None:
     limits = DocumentLimits(max_seconds=1, max_text_characters=2_000_000_000, max_xml_text_bytes=1 << 30)
-    documents = Documents(MemoryFiles(), limits=limits)
+    documents = Documents(limits=limits)
     cells = b"\n".join(b"a%d,b%d,c%d" % (at, at, at) for at in range(400_000))
-    file = await stored(documents, cells, "slow.csv")
+    file = stored(cells, "slow.csv")
 
     with pytest.raises(LimitExceeded, match="1 s") as caught:
         await documents.search(file, query="zebra")
@@ -130,7 +116,7 @@ async def test_work_that_needs_too_much_memory_is_ended() -> None:
     limits = DocumentLimits(max_memory_bytes=150 << 20, max_text_characters=1 << 30)
     text = "Ä".encode() * (10 << 20)
     with pytest.raises(LimitExceeded) as caught:
-        await Documents(MemoryFiles(), limits=limits).read(text, "large.txt")
+        await Documents(limits=limits).read(text, "large.txt")
     assert caught.value.code == "file_too_complex"
     assert children() == set()
 
@@ -147,7 +133,7 @@ async def test_a_worker_that_cannot_start_is_said(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_caller_that_leaves_ends_the_work() -> None:
-    documents = Documents(MemoryFiles())
+    documents = Documents()
     task = asyncio.create_task(documents.read(SLOW_HTML, "slow.html"))
     while not children():
         await asyncio.sleep(0.01)
@@ -160,7 +146,7 @@ async def test_a_caller_that_leaves_ends_the_work() -> None:
 
 
 async def test_more_files_than_may_wait_are_refused() -> None:
-    documents = Documents(MemoryFiles(), max_processes=1, max_waiting=2)
+    documents = Documents(max_processes=1, max_waiting=2)
     answers = await asyncio.gather(
         *(documents.read(b"text", f"{at}.txt") for at in range(6)), return_exceptions=True
     )
@@ -192,8 +178,8 @@ async def test_a_million_cells_stay_within_little_memory() -> None:
             for column in range(1, 19):
                 sheet.write_number(row, column, row * column * 0.37)
             sheet.write_formula(row, 19, f"=B{row + 1}*2")
-    documents = Documents(MemoryFiles(), limits=DocumentLimits(max_memory_bytes=320 << 20, max_seconds=120))
-    file = await stored(documents, stream.getvalue(), "big.xlsx")
+    documents = Documents(limits=DocumentLimits(max_memory_bytes=320 << 20, max_seconds=120))
+    file = stored(stream.getvalue(), "big.xlsx")
 
     outline = await documents.outline(file)
     assert (outline.sheets[0].row_count, outline.sheets[0].column_count) == (50_000, 20)
@@ -202,7 +188,7 @@ async def test_a_million_cells_stay_within_little_memory() -> None:
     assert end.rows[1][19].formula == "=B50000*2"
     traced = await documents.trace(file, sheet="Big", cell="B777", direction="dependents")
     assert [node.id for node in traced.nodes] == ["Big!B777", "Big!T777"]
-    assert (await documents.read_again(file)).extracted.truncated
+    assert (await documents.read(file.data, file.filename)).extracted.truncated
 
 
 def test_limits_are_positive() -> None:

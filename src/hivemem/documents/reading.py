@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,7 +20,6 @@ from hivemem.documents.tabular.answers import (
     TraceAnswer,
 )
 from hivemem.errors import InvalidInput, LimitExceeded
-from hivemem.ports.files import Blob, Files, read_whole
 
 _Answer = TypeVar("_Answer")
 
@@ -42,22 +40,18 @@ class ReadFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFile:
-    """A file as whoever asks about it knows it: the id to tell, the name, and where the bytes are."""
+class NamedBytes:
+    """A file as whoever asks about it knows it: the id to tell, the name, and the bytes."""
 
     file_id: str
     filename: str
-    sha256: str
+    data: bytes
 
 
 class Documents:
     """The way into this layer. Every method parses in a worker process; none blocks the event loop.
 
-    A use case calls `read` with the bytes of an upload, `keep` once it knows that it wants them, and
-    then writes its own rows. What was kept and is referred to by no row is found by `Files.list`.
-
     Args:
-        files: Where bytes are kept.
         limits: What one file may cost.
         max_processes: How many files are read at once.
         max_waiting: How many may wait.
@@ -65,14 +59,12 @@ class Documents:
 
     def __init__(
         self,
-        files: Files,
         *,
         limits: DocumentLimits | None = None,
         max_processes: int = 2,
         max_waiting: int = 32,
     ) -> None:
         self.limits = limits or DocumentLimits()
-        self._files = files
         self._processes = WorkerProcesses(self.limits, max_processes=max_processes, max_waiting=max_waiting)
 
     async def read(
@@ -114,31 +106,22 @@ class Documents:
             summary=told["summary"],
         )
 
-    async def keep(self, content: bytes | AsyncIterable[bytes]) -> Blob:
-        """Keep bytes for good. Errors as in `Files.put`."""
-        return await self._files.put(content, max_bytes=self.limits.max_file_bytes)
-
-    async def read_again(self, file: StoredFile, *, summary_characters: int = DEFAULT_CHARACTERS) -> ReadFile:
-        """Read a kept file anew. Errors as in `read` and `Files.read`."""
-        data = await read_whole(self._files, file.sha256)
-        return await self.read(data, file.filename, summary_characters=summary_characters)
-
     async def outline(
-        self, file: StoredFile, *, include_regions: bool = True, max_sheets: int = 250
+        self, file: NamedBytes, *, include_regions: bool = True, max_sheets: int = 250
     ) -> OutlineAnswer:
         """As `tabular.outline.outline`; `InvalidInput` (`file_not_tabular`) for a file without cells."""
         arguments = {"include_regions": include_regions, "max_sheets": max_sheets}
         return await self._ask("outline", file, arguments, _OUTLINE)
 
     async def range(
-        self, file: StoredFile, *, sheet: str, address: str, max_cells: int = 2_000
+        self, file: NamedBytes, *, sheet: str, address: str, max_cells: int = 2_000
     ) -> RangeAnswer:
         """As `tabular.outline.cell_range`; `InvalidInput` (`file_not_tabular`) for a file without cells."""
         arguments = {"sheet": sheet, "address": address, "max_cells": max_cells}
         return await self._ask("range", file, arguments, _RANGE)
 
     async def search(
-        self, file: StoredFile, *, query: str, sheet: str | None = None, limit: int = 25
+        self, file: NamedBytes, *, query: str, sheet: str | None = None, limit: int = 25
     ) -> SearchAnswer:
         """As `tabular.search.search`; `InvalidInput` (`file_not_tabular`) for a file without cells."""
         arguments = {"query": query, "sheet": sheet, "limit": limit}
@@ -146,7 +129,7 @@ class Documents:
 
     async def trace(
         self,
-        file: StoredFile,
+        file: NamedBytes,
         *,
         sheet: str,
         cell: str,
@@ -165,8 +148,9 @@ class Documents:
         return await self._ask("trace", file, arguments, _TRACE)
 
     async def _ask(
-        self, mode: str, file: StoredFile, arguments: dict[str, Any], answer: TypeAdapter[_Answer]
+        self, mode: str, file: NamedBytes, arguments: dict[str, Any], answer: TypeAdapter[_Answer]
     ) -> _Answer:
-        data = await read_whole(self._files, file.sha256)
-        told = await self._processes.run(mode, file.filename, data, {"file_id": file.file_id, **arguments})
+        told = await self._processes.run(
+            mode, file.filename, file.data, {"file_id": file.file_id, **arguments}
+        )
         return answer.validate_python(told)

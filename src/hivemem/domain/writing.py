@@ -34,6 +34,7 @@ STORE_TOOL = "hm_store"
 UPDATE_TOOL = "hm_update"
 RELATE_TOOL = "hm_add_relationships"
 INGEST_TOOL = "hm_ingest"
+UPLOAD_TOOL = "hm_upload_file"
 LABEL_FIELD = "semantic_relationship"
 """The member of a relationship's `data` that holds the label as readers see it."""
 

@@ -118,8 +118,10 @@ class Remember:
         # do not use up each other's attempts.
         self._turns: WeakValueDictionary[GraphId, asyncio.Lock] = WeakValueDictionary()
 
-    async def store(self, principal: Principal, request: StoreRequest) -> StoreResult:
-        """Store one memory and its relationships, in one transaction.
+    async def store(
+        self, principal: Principal, request: StoreRequest, *, tool: str = STORE_TOOL
+    ) -> StoreResult:
+        """Store one memory and its relationships, in one transaction; the diary names `tool`.
 
         Raises:
             Forbidden: The credential is read-only.
@@ -130,7 +132,7 @@ class Remember:
             Unavailable: The store is busy or down; nothing was written.
         """
         principal.require_write()
-        return await self._store_one(principal.graph_id, check_store(request, self._limits))
+        return await self._store_one(principal.graph_id, check_store(request, self._limits, tool))
 
     async def update(self, principal: Principal, request: UpdateRequest) -> StoreResult:
         """Change the given fields of one node, and leave the others as they are.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from hivemem.documents.reading import Documents
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.store import Store
 from hivemem.service.access import Access
@@ -21,6 +22,7 @@ from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
 from hivemem.service.timeline import Timeline
 from hivemem.service.tokens import Tokens
+from hivemem.service.uploaded_files import UploadedFiles
 from hivemem.settings import Settings
 
 
@@ -61,6 +63,10 @@ class Services(Protocol):
     def chat_context(self) -> ChatContext: ...  # noqa: D102
     @property
     def tokens(self) -> Tokens: ...  # noqa: D102
+    @property
+    def files(self) -> UploadedFiles: ...  # noqa: D102
+    @property
+    def documents(self) -> Documents: ...  # noqa: D102
     @property
     def access(self) -> Access: ...  # noqa: D102
 

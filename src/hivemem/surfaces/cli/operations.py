@@ -100,6 +100,8 @@ def _add_argument(parser: argparse.ArgumentParser, name: str, field: FieldInfo) 
     if _is_list(field) or name == "query":
         # A question is written without quotes.
         parser.add_argument(name, nargs="+", metavar=metavar, help=_escaped(help_text))
+    elif get_origin(_plain_type(field)) is Literal:
+        parser.add_argument(name, choices=get_args(_plain_type(field)), help=_escaped(help_text))
     else:
         reads = " - reads standard input." if name in ("description", "text") else ""
         parser.add_argument(name, metavar=metavar, help=_escaped(help_text + reads))

@@ -29,7 +29,8 @@ class McpEndpoint:
     def __init__(self, services: Services) -> None:
         self._services = services
         server = build_server(services, _principal_of)
-        limit = services.settings.max_body_bytes
+        # Any call may be an upload; which one it is, the body tells.
+        limit = services.settings.max_upload_bytes
         self._json = StreamableHTTPSessionManager(
             server, stateless=True, json_response=True, max_request_body_size=limit
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hivemem.surfaces.operations.chat_context import CHAT_CONTEXT
+from hivemem.surfaces.operations.files import LIST_FILES, UPLOAD_FILE
 from hivemem.surfaces.operations.find_related import FIND_RELATED
 from hivemem.surfaces.operations.forget import FORGET
 from hivemem.surfaces.operations.history import HISTORY, RESTORE
@@ -16,6 +17,7 @@ from hivemem.surfaces.operations.overview import OVERVIEW
 from hivemem.surfaces.operations.recall import RECALL
 from hivemem.surfaces.operations.relationships import ADD_RELATIONSHIPS, RELATIONSHIPS
 from hivemem.surfaces.operations.store import STORE
+from hivemem.surfaces.operations.tabular import TABULAR
 from hivemem.surfaces.operations.timeline import TIMELINE, TIMELINE_WRITE
 from hivemem.surfaces.operations.tokens import TOKENS
 from hivemem.surfaces.operations.update import UPDATE
@@ -40,6 +42,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     RELATIONSHIPS,
     ORPHANS,
     TIMELINE,
+    LIST_FILES,
+    TABULAR,
     CHAT_CONTEXT,
     HISTORY,
     # Writing.
@@ -48,6 +52,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     FORGET,
     ADD_RELATIONSHIPS,
     INGEST,
+    UPLOAD_FILE,
     TIMELINE_WRITE,
     TOKENS,
     RESTORE,

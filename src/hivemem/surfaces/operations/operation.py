@@ -39,11 +39,13 @@ class RestRoute:
         path: Below `REST_PREFIX`. A part in braces is an input property: it takes the rest of the path,
             slashes included. A body that names another value for it is refused.
         status: Of a successful answer.
+        takes_files: Whether the body may carry a file, and be as large as one.
     """
 
     method: str
     path: str
     status: int = 200
+    takes_files: bool = False
 
     @property
     def in_path(self) -> tuple[str, ...]:

@@ -76,7 +76,9 @@ def _endpoint(operation: AnyOperation, route: RestRoute, services: Services) -> 
 
     async def by_body(request: Request) -> Response:
         principal = await authenticated(services, request)
-        arguments = dict(await json_object(request, services.settings.max_body_bytes))
+        settings = services.settings
+        limit = settings.max_upload_bytes if route.takes_files else settings.max_body_bytes
+        arguments = dict(await json_object(request, limit))
         for name, value in request.path_params.items():
             if arguments.setdefault(name, value) != value:
                 raise InvalidInput(

@@ -10,6 +10,7 @@ from typing import Any
 
 from hivemem.domain.files import StoredFile
 from hivemem.domain.oauth import TokenKind
+from hivemem.domain.skills import CustomSkill, SkillFile
 from hivemem.domain.tokens import TokenReport
 from hivemem.service.copying import CopyResult, copy_database
 from hivemem.storage.sqlite import SqliteStore
@@ -79,6 +80,16 @@ async def fill(path: Path, nodes: int = 5) -> None:
             created_at=minutes(3),
         )
         await store.add_file(GRAPH, file)
+        tool = SkillFile(path="tool.py", content="print()", content_type="text/x-python")
+        skill = CustomSkill(
+            skill_id="skill_1",
+            name="tidy-up",
+            version="0.1.0",
+            content="Tidy up.",
+            files=(tool,),
+            published_at=minutes(3),
+        )
+        await store.put_skill(GRAPH, skill)
         await store.put_oauth_client(oauth_client())
         await store.add_sign_in(sign_in())
         await store.add_sign_in(sign_in("waiting"))

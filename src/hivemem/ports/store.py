@@ -19,6 +19,7 @@ from typing import Protocol
 
 from hivemem.domain.access import ApiKey, Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.exports import Export
 from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import (
     ChangePage,
@@ -37,6 +38,7 @@ from hivemem.domain.graph import (
 )
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.oauth import AuthorizationCode, Grant, Identity, OAuthClient, SignIn, Token, TokenState
+from hivemem.domain.skills import CustomSkill
 from hivemem.domain.tokens import TokenReport
 
 
@@ -327,6 +329,57 @@ class OAuthStore(Protocol):
         ...
 
 
+class ExportStore(Protocol):
+    """Orders for documents, and the documents in pieces, so that every server has them."""
+
+    async def add_export(self, graph_id: GraphId, export: Export) -> Export:
+        """Keep an order, and return the kept one: an earlier one of the same `request` wins."""
+        ...
+
+    async def export(self, graph_id: GraphId, export_id: str) -> Export | None:
+        """An export by its id."""
+        ...
+
+    async def advance_export(self, graph_id: GraphId, export: Export) -> bool:
+        """Write how far an export is; False, and nothing written, when it is finished or gone."""
+        ...
+
+    async def add_export_chunk(
+        self, graph_id: GraphId, export_id: str, document: str, ordinal: int, content: bytes
+    ) -> None:
+        """Keep a piece, counted from 0; nothing happens when the export is gone or the piece is there."""
+        ...
+
+    async def export_chunk(
+        self, graph_id: GraphId, export_id: str, document: str, ordinal: int
+    ) -> bytes | None:
+        """A piece of a document, None behind the last one."""
+        ...
+
+    async def drop_stale_exports(self, graph_id: GraphId, at: datetime, before: datetime) -> None:
+        """Expire the exports that end by `at`, forget those that ended by `before`, drop unneeded pieces.
+
+        A piece is needed while its export is unfinished, or published with its document.
+        """
+        ...
+
+
+class SkillStore(Protocol):
+    """Skills that were published for the agents of a graph."""
+
+    async def put_skill(self, graph_id: GraphId, skill: CustomSkill) -> CustomSkill:
+        """Keep a skill instead of the one of its name, whose id stays; return it as it is kept."""
+        ...
+
+    async def skills(self, graph_id: GraphId) -> Sequence[CustomSkill]:
+        """All skills of a graph, by name (code points)."""
+        ...
+
+    async def remove_skill(self, graph_id: GraphId, name: str) -> bool:
+        """Take a skill away; False when there is none of that name."""
+        ...
+
+
 class LeaseStore(Protocol):
     """Who does a piece of work that one process at a time should do.
 
@@ -346,7 +399,18 @@ class LeaseStore(Protocol):
         ...
 
 
-class Store(GraphStore, SessionStore, AccessStore, TokenStore, FileStore, OAuthStore, LeaseStore, Protocol):
+class Store(
+    GraphStore,
+    SessionStore,
+    AccessStore,
+    TokenStore,
+    FileStore,
+    OAuthStore,
+    ExportStore,
+    SkillStore,
+    LeaseStore,
+    Protocol,
+):
     """One database."""
 
     async def close(self) -> None:

@@ -42,6 +42,7 @@ from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.tokens import TokenReport
 from hivemem.errors import Conflict, InvalidInput, NotFound, StaleWrite, Unavailable
 from hivemem.storage.diary import diary_terms
+from hivemem.storage.memory_exports import MemoryExports
 from hivemem.storage.memory_oauth import MemoryOAuth
 from hivemem.storage.states import ascii_folded
 
@@ -82,7 +83,7 @@ class _GraphState:
         )
 
 
-class MemoryStore(MemoryOAuth):
+class MemoryStore(MemoryOAuth, MemoryExports):
     """The `Store` port for tests and for reading: see `hivemem.ports.store` for the contract."""
 
     def __init__(self) -> None:
@@ -94,7 +95,8 @@ class MemoryStore(MemoryOAuth):
         self._files: dict[tuple[GraphId, str], StoredFile] = {}
         self._token_reports: dict[tuple[GraphId, str, str, int], TokenReport] = {}
         self._closed = False
-        super().__init__(self._keys, self._check_open)
+        MemoryOAuth.__init__(self, self._keys, self._check_open)
+        MemoryExports.__init__(self, self._check_open)
 
     async def revision(self, graph_id: GraphId) -> int:
         """See `GraphStore.revision`."""

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from hivemem.domain.access import ApiKey, Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
+from hivemem.domain.exports import Export
 from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import (
     ChangePage,
@@ -29,12 +30,14 @@ from hivemem.domain.graph import (
 )
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.oauth import AuthorizationCode, Grant, Identity, OAuthClient, SignIn, Token, TokenState
+from hivemem.domain.skills import CustomSkill
 from hivemem.domain.tokens import TokenReport
 from hivemem.storage.postgres import (
     access,
     batches,
     changes,
     edges,
+    exports,
     files,
     history,
     hyperedges,
@@ -42,6 +45,7 @@ from hivemem.storage.postgres import (
     nodes,
     oauth,
     sessions,
+    skills,
     tokens,
 )
 from hivemem.storage.postgres.blobs import PostgresFiles
@@ -341,6 +345,55 @@ class PostgresStore:
     async def drop_stale_oauth(self, now: datetime, before: datetime) -> None:
         """See `OAuthStore.drop_stale_oauth`."""
         await self._pool.write(lambda transaction: oauth.drop_stale(transaction, now, before))
+
+    async def add_export(self, graph_id: GraphId, export: Export) -> Export:
+        """See `ExportStore.add_export`."""
+        return await self._pool.write(lambda transaction: exports.add_export(transaction, graph_id, export))
+
+    async def export(self, graph_id: GraphId, export_id: str) -> Export | None:
+        """See `ExportStore.export`."""
+        return await self._pool.ask(exports.export(graph_id, export_id))
+
+    async def advance_export(self, graph_id: GraphId, export: Export) -> bool:
+        """See `ExportStore.advance_export`."""
+        return await self._pool.write(
+            lambda transaction: exports.advance(transaction, graph_id, export),
+            happened=lambda transaction, advanced: exports.was_advanced(
+                transaction, graph_id, export, advanced
+            ),
+        )
+
+    async def add_export_chunk(
+        self, graph_id: GraphId, export_id: str, document: str, ordinal: int, content: bytes
+    ) -> None:
+        """See `ExportStore.add_export_chunk`."""
+        await self._pool.write(
+            lambda transaction: exports.add_chunk(
+                transaction, graph_id, export_id, document, ordinal, content
+            )
+        )
+
+    async def export_chunk(
+        self, graph_id: GraphId, export_id: str, document: str, ordinal: int
+    ) -> bytes | None:
+        """See `ExportStore.export_chunk`."""
+        return await self._pool.ask(exports.chunk(graph_id, export_id, document, ordinal))
+
+    async def drop_stale_exports(self, graph_id: GraphId, at: datetime, before: datetime) -> None:
+        """See `ExportStore.drop_stale_exports`."""
+        await self._pool.write(lambda transaction: exports.drop_stale(transaction, graph_id, at, before))
+
+    async def put_skill(self, graph_id: GraphId, skill: CustomSkill) -> CustomSkill:
+        """See `SkillStore.put_skill`."""
+        return await self._pool.write(lambda transaction: skills.put_skill(transaction, graph_id, skill))
+
+    async def skills(self, graph_id: GraphId) -> Sequence[CustomSkill]:
+        """See `SkillStore.skills`."""
+        return await self._pool.ask(skills.skills(graph_id))
+
+    async def remove_skill(self, graph_id: GraphId, name: str) -> bool:
+        """See `SkillStore.remove_skill`."""
+        return await self._pool.write(lambda transaction: skills.remove_skill(transaction, graph_id, name))
 
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""

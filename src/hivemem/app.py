@@ -38,6 +38,7 @@ from hivemem.service.history import History
 from hivemem.service.ingest import Ingest
 from hivemem.service.leased_work import LeasedWork
 from hivemem.service.nodes import Nodes
+from hivemem.service.oauth import OAuth
 from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
 from hivemem.service.recall import Recall, RerankLimits
@@ -105,6 +106,7 @@ class OpenServices:
     files: UploadedFiles
     documents: Documents
     access: Access
+    oauth: OAuth
     touches: SessionTouches
     groups: SessionGroups
     background: Background
@@ -351,6 +353,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         relate=Relate(store=store, clock=clock, limits=limits),
         ingest=Ingest(store=store, remember=remember, limits=limits),
         access=Access(store=store, clock=clock),
+        oauth=OAuth(store=store, clock=clock, private_schemes=settings.oauth_redirect_schemes),
         timeline=Timeline(store=store, clock=clock, limits=limits),
         chat_context=ChatContext(store=store, touches=touches, groups=groups),
         tokens=Tokens(store=store, clock=clock, limits=limits),

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from hivemem.errors import InvalidInput
 from hivemem.service.limits import Limits
@@ -78,6 +79,29 @@ class Settings:
         (),
         "Further host names that requests may carry in `Host` and `Origin`, with or without a port, such as "
         "the name behind a reverse proxy. `*` switches the protection against DNS rebinding off.",
+    )
+    public_url: str = _setting(
+        "",
+        "Address under which clients reach the server, such as `https://memory.example.org`, when it is "
+        "behind a proxy; OAuth tells it to them. Empty: the address that each request names.",
+    )
+    oauth_registrations_per_hour: int = _setting(
+        60,
+        "Programs that may register from one network address in an hour, without a credential, to ask "
+        "for access with OAuth.",
+        minimum=1,
+        maximum=100_000,
+    )
+    oauth_redirect_schemes: tuple[str, ...] = _setting(
+        ("cursor", "vscode", "vscode-insiders", "windsurf"),
+        "Private URI schemes that a sign-in may return to, besides https, loopback addresses and schemes "
+        "in reverse-domain form.",
+    )
+    oauth_client_documents: str = _setting(
+        "off",
+        "Whether programs may name themselves by the https address of a document, which the server then "
+        "fetches from the internet.",
+        choices=("on", "off"),
     )
     log_level: str = _setting(
         "info",
@@ -259,6 +283,7 @@ class Settings:
     def __post_init__(self) -> None:
         for spec in fields(self):
             _check_range(spec.name, getattr(self, spec.name), spec.metadata)
+        _check_origin("public_url", self.public_url)
 
     @property
     def database_path(self) -> Path:
@@ -269,6 +294,11 @@ class Settings:
     def max_upload_bytes(self) -> int:
         """Largest request body that carries a file: base64 takes four bytes for three, the rest is names."""
         return max(self.max_body_bytes, self.max_file_bytes * 4 // 3 + 64 * 1024)
+
+    @property
+    def public_hosts(self) -> tuple[str, ...]:
+        """The host of `public_url`, with its port if it names one; none when it is not set."""
+        return (urlsplit(self.public_url).netloc,) if self.public_url else ()
 
     @property
     def limits(self) -> Limits:
@@ -449,3 +479,17 @@ def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
     # Written so that NaN, which compares as false with everything, is refused too.
     if minimum is not None and not minimum <= value <= maximum:
         raise InvalidInput(f"{name} is {value!r}; it must be from {minimum:,} to {maximum:,}.")
+
+
+def _check_origin(name: str, value: str) -> None:
+    if not value:
+        return
+    parts = urlsplit(value)
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or value.rstrip("/") != f"{parts.scheme}://{parts.netloc}"
+    ):
+        raise InvalidInput(
+            f"{name} is {value!r}; give scheme and host only, as in 'https://memory.example.org'."
+        )

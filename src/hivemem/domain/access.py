@@ -82,7 +82,9 @@ class Principal:
             Forbidden: The credential is read-only.
         """
         if self.scope is not Scope.OWNER:
-            raise Forbidden("this credential is read-only; use a key with the scope 'owner'.")
+            raise Forbidden(
+                "this credential is read-only; use a key with the scope 'owner', or a sign-in that may write."
+            )
 
 
 def new_api_key() -> str:

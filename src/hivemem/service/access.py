@@ -19,11 +19,12 @@ from hivemem.domain.access import (
 )
 from hivemem.domain.graph import GraphId, NodeWrite, WriteBatch
 from hivemem.domain.keys import USER_PROFILE_KEY
+from hivemem.domain.oauth import ACCESS_TOKEN_PREFIX, TokenKind, same_resource
 from hivemem.domain.text import storable_text
 from hivemem.domain.writing import placeholder
 from hivemem.errors import Conflict, InvalidInput, NotFound, StaleWrite, Unauthorized
 from hivemem.ports.clock import Clock
-from hivemem.ports.store import AccessStore, GraphStore
+from hivemem.ports.store import AccessStore, GraphStore, OAuthStore
 
 _OWNER_NAME = "owner"
 _GRAPH_NAME = "default"
@@ -32,7 +33,7 @@ _MAX_NAME_CHARACTERS = 100
 _KEY_ID_DIGITS = 12
 
 
-class OwnerStore(AccessStore, GraphStore, Protocol):
+class OwnerStore(AccessStore, OAuthStore, GraphStore, Protocol):
     """What of a store this use case needs."""
 
 
@@ -98,11 +99,16 @@ class Access:
             raise NotFound(f"there is no active key {key_id!r}; list the keys to see their ids.")
         return key_id
 
-    async def authenticate(self, credential: str | None) -> Principal:
-        """Who a credential stands for.
+    async def authenticate(self, credential: str | None, *, address: str | None = None) -> Principal:
+        """Who an API key or an access token stands for.
 
-        Every call reads the key's row, one indexed read, so that a revocation holds at once. A
+        Every call reads the credential's row, one indexed read, so that a revocation holds at once. A
         malformed credential is refused without a read.
+
+        Args:
+            credential: What was sent.
+            address: Where, as scheme, host and port: an access token is good for the server that it was
+                issued for. None where that is known otherwise.
 
         Raises:
             Unauthorized: Missing, malformed, unknown or revoked.
@@ -111,13 +117,35 @@ class Access:
             raise Unauthorized("no credential; send the header 'Authorization: Bearer hm_...'.")
         if self._local_token and hmac.compare_digest(credential.encode(), self._local_token.encode()):
             return await self.local_principal()
+        if credential.startswith(ACCESS_TOKEN_PREFIX):
+            return await self._token_principal(credential, address)
+        key = await self.active_key(credential)
+        return Principal(user_id=key.user_id, graph_id=key.graph_id, scope=key.scope)
+
+    async def active_key(self, credential: str) -> ApiKey:
+        """The API key with this secret.
+
+        Raises:
+            Unauthorized: Malformed, unknown or revoked.
+        """
         if not API_KEY_PATTERN.fullmatch(credential):
             raise Unauthorized("the credential is not an API key: 'hm_' and 64 lower-case hex digits.")
         hash = hash_api_key(credential)
         key = await self._store.key_by_hash(hash)
         if key is None or not hmac.compare_digest(key.hash, hash) or key.revoked_at is not None:
             raise Unauthorized("the API key is unknown or revoked; create one with 'hivemem key create'.")
-        return Principal(user_id=key.user_id, graph_id=key.graph_id, scope=key.scope)
+        return key
+
+    async def _token_principal(self, token: str, address: str | None) -> Principal:
+        """Whom an access token stands for; its row tells what may have ended it."""
+        state = await self._store.oauth_token(hash_api_key(token))
+        if state is None or state.token.kind is not TokenKind.ACCESS or not state.is_alive(self._clock.now()):
+            raise Unauthorized(
+                "the access token is unknown, expired or revoked; refresh it or sign in again."
+            )
+        if address is not None and not same_resource(state.grant.resource, address):
+            raise Unauthorized(f"the access token is for {state.grant.resource!r}; sign in at {address!r}.")
+        return state.principal
 
     async def _owner(self) -> tuple[User, Graph]:
         users = await self._store.users()

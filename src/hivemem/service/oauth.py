@@ -27,6 +27,7 @@ from hivemem.domain.oauth import (
     UNUSED_CLIENT_LIFETIME,
     AuthorizationCode,
     AuthorizationRequest,
+    ClientAuthentication,
     Grant,
     Identity,
     OAuthClient,
@@ -37,7 +38,7 @@ from hivemem.domain.oauth import (
     granted_scopes,
     new_secret,
 )
-from hivemem.domain.redirect_uris import MAX_LENGTH, same_redirect_uri
+from hivemem.domain.redirect_uris import MAX_LENGTH, redirect_uri_problem, same_redirect_uri
 from hivemem.errors import InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import OAuthStore
@@ -46,6 +47,7 @@ REFRESH_GRANT_TYPE = "refresh_token"
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+_MAX_REDIRECT_URIS = 20
 _TIDY_EVERY = timedelta(minutes=10)
 
 
@@ -68,13 +70,53 @@ class IssuedTokens:
 class OAuth:
     """Registers programs, lets people grant, and issues and ends tokens."""
 
-    def __init__(self, *, store: OAuthStore, clock: Clock) -> None:
+    def __init__(self, *, store: OAuthStore, clock: Clock, private_schemes: Collection[str] = ()) -> None:
         self._store = store
         self._clock = clock
+        self._private_schemes = private_schemes
         self._tidied_at: datetime | None = None
 
+    async def register(
+        self,
+        *,
+        name: str,
+        redirect_uris: tuple[str, ...],
+        grant_types: tuple[str, ...],
+        scopes: tuple[str, ...],
+        authentication: ClientAuthentication,
+    ) -> tuple[OAuthClient, str | None]:
+        """A new program, and the secret that it proves itself with, readable here and never again.
+
+        Raises:
+            InvalidInput: A redirect URI is not allowed, or there are none or too many.
+        """
+        if not 1 <= len(redirect_uris) <= _MAX_REDIRECT_URIS:
+            raise InvalidInput(
+                f"redirect_uris has {len(redirect_uris)} entries; register 1 to {_MAX_REDIRECT_URIS}.",
+                code="invalid_redirect_uri",
+            )
+        for uri in redirect_uris:
+            problem = redirect_uri_problem(uri, self._private_schemes)
+            if problem is not None:
+                raise InvalidInput(
+                    f"{uri[:200]!r} is no redirect URI: {problem}.", code="invalid_redirect_uri"
+                )
+        secret = None if authentication is ClientAuthentication.NONE else new_secret()
+        client = OAuthClient(
+            client_id=self._clock.new_id("client"),
+            name=name,
+            redirect_uris=redirect_uris,
+            grant_types=grant_types,
+            scopes=scopes,
+            authentication=authentication,
+            secret_hash=None if secret is None else hash_of(secret),
+            created_at=self._clock.now(),
+        )
+        await self.keep_client(client)
+        return client, secret
+
     async def keep_client(self, client: OAuthClient) -> None:
-        """Register a program, or take over what it now says of itself."""
+        """Keep a program that is named by its document, or what the document now says."""
         await self._tidy()
         await self._store.put_oauth_client(client)
 

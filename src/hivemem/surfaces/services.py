@@ -6,6 +6,7 @@ from typing import Protocol
 
 from hivemem.documents.reading import Documents
 from hivemem.models.executor import ModelExecutor
+from hivemem.ports.clock import Clock
 from hivemem.ports.store import Store
 from hivemem.service.access import Access
 from hivemem.service.change import Change
@@ -14,6 +15,7 @@ from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.ingest import Ingest
 from hivemem.service.nodes import Nodes
+from hivemem.service.oauth import OAuth
 from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
 from hivemem.service.recall import Recall
@@ -69,6 +71,10 @@ class Services(Protocol):
     def documents(self) -> Documents: ...  # noqa: D102
     @property
     def access(self) -> Access: ...  # noqa: D102
+    @property
+    def oauth(self) -> OAuth: ...  # noqa: D102
+    @property
+    def clock(self) -> Clock: ...  # noqa: D102
 
     @property
     def models_loading(self) -> bool:

@@ -14,8 +14,10 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from hivemem.domain.access import Principal
+from hivemem.errors import Unauthorized
 from hivemem.surfaces.envelope import HttpRefusal
 from hivemem.surfaces.mcp.server import Context, build_server
+from hivemem.surfaces.oauth.addresses import base_address, challenge
 from hivemem.surfaces.rest.credentials import authenticated
 from hivemem.surfaces.services import Services
 
@@ -53,12 +55,22 @@ class McpEndpoint:
                 "/mcp answers POST; this server is stateless and keeps no stream open.",
                 {"Allow": "POST"},
             )
-        scope[_PRINCIPAL] = await authenticated(self._services, Request(scope))
+        scope[_PRINCIPAL] = await self._caller(Request(scope))
         accept = [value for name, value in scope["headers"] if name == b"accept"]
         manager = self._stream if _takes_streams_only(b",".join(accept)) else self._json
         headers = [(name, value) for name, value in scope["headers"] if name != b"accept"]
         scope = {**scope, "headers": [*headers, (b"accept", _BOTH)]}
         await manager.handle_request(scope, receive, send)
+
+    async def _caller(self, request: Request) -> Principal:
+        """Who sends a request; a host that is refused learns how its user can sign in."""
+        try:
+            return await authenticated(self._services, request)
+        except Unauthorized as error:
+            told = challenge(
+                base_address(self._services.settings, request), refused="authorization" in request.headers
+            )
+            raise HttpRefusal(401, error.code, error.message, {"WWW-Authenticate": told}) from error
 
 
 def _takes_streams_only(accept: bytes) -> bool:

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from hivemem.errors import InvalidInput, NotFound, Unavailable
 from hivemem.surfaces.envelope import HttpRefusal
 from hivemem.surfaces.mcp.http import McpEndpoint
+from hivemem.surfaces.oauth.routes import oauth_routes
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, AnyOperation, RestRoute
 from hivemem.surfaces.rest.body import json_object
 from hivemem.surfaces.rest.credentials import authenticated
@@ -44,6 +45,7 @@ def build_app(services: Services) -> Starlette:
         Route(f"{REST_PREFIX}/ready", _ready(services), methods=["GET"]),
         # An object, not a function: Starlette hands it the request for every method.
         Route("/mcp", mcp),
+        *oauth_routes(services),
         *(
             Route(
                 # A key may hold slashes, and the server decodes %2F: the property takes the whole rest.
@@ -55,7 +57,7 @@ def build_app(services: Services) -> Starlette:
             for route in operation.routes
         ),
     ]
-    allowed = AllowedHosts((settings.host, *settings.allowed_hosts))
+    allowed = AllowedHosts((settings.host, *settings.public_hosts, *settings.allowed_hosts))
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Edge, allowed=allowed)],

@@ -24,7 +24,7 @@ async def json_object(request: Request, max_bytes: int) -> Mapping[str, object]:
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if media_type.startswith("multipart/") or encoding not in ("", "identity"):
         raise _unsupported(encoding if encoding not in ("", "identity") else media_type)
-    body = await _read(request, max_bytes)
+    body = await read_body(request, max_bytes)
     if not body.strip():
         raise InvalidInput("/ is empty; send a JSON object.")
     try:
@@ -38,7 +38,13 @@ async def json_object(request: Request, max_bytes: int) -> Mapping[str, object]:
     return cast("dict[str, object]", value)
 
 
-async def _read(request: Request, max_bytes: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The bytes of a body.
+
+    Raises:
+        LimitExceeded: More than `max_bytes`.
+        InvalidInput: The connection ended before the body did.
+    """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > max_bytes:
         raise _too_large(max_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from hivemem.domain.access import Principal
+from hivemem.surfaces.oauth.addresses import base_address
 from hivemem.surfaces.services import Services
 
 
@@ -16,4 +17,5 @@ async def authenticated(services: Services, request: Request) -> Principal:
     """
     scheme, _, credential = request.headers.get("authorization", "").strip().partition(" ")
     sent = credential.strip() if scheme.lower() == "bearer" else ""
-    return await services.access.authenticate(sent or None)
+    address = base_address(services.settings, request)
+    return await services.access.authenticate(sent or None, address=address)

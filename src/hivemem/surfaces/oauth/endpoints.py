@@ -1,0 +1,230 @@
+"""The authorization, token and revocation endpoints, and the pages between the first two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from hivemem.domain.oauth import (
+    ADMIN,
+    AuthorizationRequest,
+    OAuthClient,
+    granted_scopes,
+    known_scopes,
+    same_resource,
+)
+from hivemem.domain.redirect_uris import redirect_uris_match, with_parameters
+from hivemem.errors import HivememError, InvalidInput, Unauthorized
+from hivemem.service.oauth import OAuth
+from hivemem.settings import Settings
+from hivemem.surfaces.envelope import http_status
+from hivemem.surfaces.oauth.addresses import MCP_PATH, base_address
+from hivemem.surfaces.oauth.clients import Clients
+from hivemem.surfaces.oauth.pages import consent_page, problem_page, sign_in_page
+from hivemem.surfaces.oauth.rate_limit import RateLimit
+from hivemem.surfaces.oauth.sign_in_ways import SignInWay
+from hivemem.surfaces.oauth.wire import (
+    Endpoint,
+    OAuthError,
+    Parameters,
+    body_parameters,
+    json_answer,
+    query_parameters,
+)
+
+
+def page(endpoint: Endpoint) -> Endpoint:
+    """`endpoint`, its refusals answered as a page for people."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except HivememError as error:
+            status = error.status if isinstance(error, OAuthError) else http_status(error)
+            return problem_page(error.message, status)
+
+    return answer
+
+
+class Authorization:
+    """From the request of a program to the code for it, through the browser of a person."""
+
+    def __init__(
+        self,
+        oauth: OAuth,
+        clients: Clients,
+        settings: Settings,
+        ways: Sequence[SignInWay],
+        *,
+        requests: RateLimit,
+        attempts: RateLimit,
+    ) -> None:
+        self._oauth = oauth
+        self._clients = clients
+        self._settings = settings
+        self._ways = {way.name: way for way in ways}
+        self._requests = requests
+        self._attempts = attempts
+
+    async def authorize(self, request: Request) -> Response:
+        """`GET` or `POST /authorize`: check what is asked for, and go on to the sign-in.
+
+        As long as program and redirect URI are not known to belong together, nobody is sent anywhere.
+        """
+        self._requests.check(request)
+        sent = query_parameters(request) if request.method == "GET" else await body_parameters(request)
+        client = await self._clients.asking(sent.required("client_id"))
+        if client is None:
+            raise OAuthError(
+                "invalid_request", "the program is unknown here or was revoked; let it register again."
+            )
+        redirect_uri = _redirect_uri(client, sent)
+        base = base_address(self._settings, request)
+        try:
+            asked = _asked(client, sent, redirect_uri, base)
+            secret = await self._oauth.begin(asked)
+        except InvalidInput as error:
+            return _back(redirect_uri, sent.get("state"), base, "invalid_request", error.message)
+        except OAuthError as error:
+            return _back(redirect_uri, sent.get("state"), base, error.code, error.message)
+        # Relative, so that it is right behind every proxy.
+        return RedirectResponse(f"/oauth/sign-in?request={secret}", 303)
+
+    async def sign_in(self, request: Request) -> Response:
+        """`GET /oauth/sign-in`: ask who is there."""
+        return await self._ask_who(query_parameters(request).required("request"))
+
+    async def signed_in(self, request: Request) -> Response:
+        """`POST /oauth/sign-in`: find out who it is, and ask for consent."""
+        self._attempts.check(request)
+        sent = await body_parameters(request)
+        secret = sent.required("request")
+        sign_in, client = await self._oauth.sign_in(secret)
+        way = self._ways.get(sent.required("way"))
+        if way is None:
+            raise OAuthError("invalid_request", "there is no such way to sign in; start again in your agent.")
+        try:
+            identity = await way.identity(sent)
+        except Unauthorized as error:
+            return await self._ask_who(secret, error.message)
+        consent = await self._oauth.identify(secret, identity)
+        scopes = granted_scopes(sign_in.request.scopes, identity.scope)
+        return consent_page(client, sign_in.request.redirect_uri, secret, consent, scopes)
+
+    async def decided(self, request: Request) -> Response:
+        """`POST /oauth/consent`: send the browser back to the program, with a code or with the refusal."""
+        sent = await body_parameters(request)
+        secret, consent = sent.required("request"), sent.required("consent")
+        base = base_address(self._settings, request)
+        if sent.get("decision") != "allow":
+            asked = await self._oauth.deny(secret, consent)
+            return _back(asked.redirect_uri, asked.state, base, "access_denied", "access was denied.")
+        asked, code = await self._oauth.allow(secret, consent)
+        answer = {"code": code, "state": asked.state, "iss": base}
+        return RedirectResponse(with_parameters(asked.redirect_uri, answer), 303)
+
+    async def _ask_who(self, secret: str, problem: str = "") -> Response:
+        sign_in, client = await self._oauth.sign_in(secret)
+        forms = [(way.name, way.fields) for way in self._ways.values()]
+        return sign_in_page(client, sign_in.request.redirect_uri, secret, forms, problem)
+
+
+class Tokens:
+    """Tokens for codes and refresh tokens, and their end."""
+
+    def __init__(self, oauth: OAuth, clients: Clients, settings: Settings, limit: RateLimit) -> None:
+        self._oauth = oauth
+        self._clients = clients
+        self._settings = settings
+        self._limit = limit
+
+    async def token(self, request: Request) -> Response:
+        """`POST /token`, a form or JSON."""
+        self._limit.check(request)
+        sent = await body_parameters(request)
+        sent.check_repetitions()
+        client = await self._clients.authenticated(request, sent)
+        _check_resources(sent, base_address(self._settings, request))
+        grant_type = sent.required("grant_type")
+        if grant_type not in ("authorization_code", "refresh_token"):
+            raise OAuthError(
+                "unsupported_grant_type", f"{grant_type[:100]!r}: use authorization_code or refresh_token."
+            )
+        if grant_type not in client.grant_types:
+            raise OAuthError("unauthorized_client", f"the program did not register for {grant_type}.")
+        if grant_type == "authorization_code":
+            issued = await self._oauth.exchange_code(
+                client,
+                sent.required("code"),
+                verifier=sent.required("code_verifier"),
+                redirect_uri=sent.get("redirect_uri"),
+            )
+        else:
+            scopes = (sent.get("scope") or "").split()
+            issued = await self._oauth.refresh(client, sent.required("refresh_token"), known_scopes(scopes))
+        answer: dict[str, object] = {
+            "access_token": issued.access,
+            "token_type": "Bearer",
+            "expires_in": issued.expires_in_seconds,
+            "scope": " ".join(issued.scopes),
+        }
+        if issued.refresh is not None:
+            answer["refresh_token"] = issued.refresh
+        return json_answer(answer, headers={"Pragma": "no-cache"})
+
+    async def revoke(self, request: Request) -> Response:
+        """`POST /revoke` (RFC 7009): either token ends the whole grant."""
+        self._limit.check(request)
+        sent = await body_parameters(request)
+        sent.check_repetitions()
+        client = await self._clients.authenticated(request, sent)
+        await self._oauth.revoke_token(client, sent.required("token"))
+        return json_answer({})
+
+
+def _redirect_uri(client: OAuthClient, sent: Parameters) -> str:
+    asked = sent.get("redirect_uri")
+    if asked is None and "redirect_uri" not in sent.repeated and len(client.redirect_uris) == 1:
+        return client.redirect_uris[0]
+    if asked is None or not any(redirect_uris_match(one, asked) for one in client.redirect_uris):
+        raise OAuthError("invalid_request", "redirect_uri is not one that the program registered.")
+    return asked
+
+
+def _asked(client: OAuthClient, sent: Parameters, redirect_uri: str, base: str) -> AuthorizationRequest:
+    sent.check_repetitions()
+    if sent.required("response_type") != "code":
+        raise OAuthError("unsupported_response_type", "response_type must be 'code'.")
+    # Without a method RFC 7636 means `plain`, which protects from nobody who reads the request.
+    if sent.get("code_challenge_method") != "S256":
+        raise OAuthError("invalid_request", "code_challenge_method must be 'S256'.")
+    _check_resources(sent, base)
+    scope = sent.get("scope")
+    if scope is None:
+        scopes = tuple(one for one in client.scopes if one != ADMIN) or client.scopes
+    else:
+        scopes = tuple(one for one in known_scopes(scope.split()) if one in client.scopes)
+    if not scopes:
+        raise OAuthError("invalid_scope", "none of the scopes is known here and registered by the program.")
+    return AuthorizationRequest(
+        client_id=client.client_id,
+        redirect_uri=redirect_uri,
+        redirect_uri_given=sent.get("redirect_uri") is not None,
+        code_challenge=sent.required("code_challenge"),
+        state=sent.get("state"),
+        scopes=scopes,
+        resource=base + MCP_PATH,
+    )
+
+
+def _check_resources(sent: Parameters, base: str) -> None:
+    if not all(same_resource(resource, base) for resource in sent.resources):
+        raise OAuthError("invalid_target", f"resource must be {base}{MCP_PATH}.")
+
+
+def _back(redirect_uri: str, state: str | None, base: str, error: str, description: str) -> Response:
+    """Tell the program what went wrong (RFC 6749, 4.1.2.1; RFC 9207)."""
+    answer = {"error": error, "error_description": description, "state": state, "iss": base}
+    return RedirectResponse(with_parameters(redirect_uri, answer), 303)

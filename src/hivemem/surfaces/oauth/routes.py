@@ -1,0 +1,99 @@
+"""The routes of the authorization server, ready to be part of the application."""
+
+from __future__ import annotations
+
+from mcp.server.auth.routes import cors_middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hivemem.domain.oauth import SCOPES, ClientAuthentication
+from hivemem.surfaces.oauth.addresses import (
+    MCP_PATH,
+    RESOURCE_METADATA_PATH,
+    SERVER_METADATA_PATH,
+    base_address,
+)
+from hivemem.surfaces.oauth.client_documents import ClientDocuments
+from hivemem.surfaces.oauth.clients import Clients
+from hivemem.surfaces.oauth.endpoints import Authorization, Tokens, page
+from hivemem.surfaces.oauth.rate_limit import RateLimit
+from hivemem.surfaces.oauth.sign_in_ways import ApiKeyWay
+from hivemem.surfaces.oauth.wire import Endpoint, json_answer, oauth_endpoint
+from hivemem.surfaces.services import Services
+
+_METHODS = [method.value for method in ClientAuthentication]
+
+
+def oauth_routes(services: Services, documents: ClientDocuments | None = None) -> list[Route]:
+    """The routes; `documents` replaces the reader of documents about programs."""
+    settings, oauth = services.settings, services.oauth
+    if documents is None and settings.oauth_client_documents == "on":
+        documents = ClientDocuments(services.clock, settings.oauth_redirect_schemes)
+    hourly = settings.oauth_registrations_per_hour
+    clients = Clients(oauth, documents, RateLimit(hourly, 3600 / hourly))
+    pages = Authorization(
+        oauth,
+        clients,
+        settings,
+        [ApiKeyWay(services.access)],
+        requests=RateLimit(60, 2.0),
+        attempts=RateLimit(10, 10.0),
+    )
+    tokens = Tokens(oauth, clients, settings, RateLimit(300, 0.2))
+
+    async def server_metadata(request: Request) -> Response:
+        return json_answer(_server_metadata(base_address(settings, request), documents is not None))
+
+    async def resource_metadata(request: Request) -> Response:
+        return json_answer(_resource_metadata(base_address(settings, request)))
+
+    return [
+        _shared(SERVER_METADATA_PATH, server_metadata, "GET"),
+        _shared(RESOURCE_METADATA_PATH, resource_metadata, "GET"),
+        _shared(RESOURCE_METADATA_PATH + MCP_PATH, resource_metadata, "GET"),
+        _shared("/register", oauth_endpoint(clients.register), "POST"),
+        _shared("/token", oauth_endpoint(tokens.token), "POST"),
+        _shared("/revoke", oauth_endpoint(tokens.revoke), "POST"),
+        Route("/authorize", page(pages.authorize), methods=["GET", "POST"]),
+        Route("/oauth/sign-in", page(pages.sign_in), methods=["GET"]),
+        Route("/oauth/sign-in", page(pages.signed_in), methods=["POST"]),
+        Route("/oauth/consent", page(pages.decided), methods=["POST"]),
+    ]
+
+
+def _shared(path: str, endpoint: Endpoint, method: str) -> Route:
+    """A route that pages of other origins may read, as far as the edge lets them in."""
+    methods = [method, "OPTIONS"]
+    return Route(path, cors_middleware(endpoint, methods), methods=methods)
+
+
+def _server_metadata(base: str, documents: bool) -> dict[str, object]:
+    """RFC 8414."""
+    return {
+        "issuer": base,
+        "authorization_endpoint": f"{base}/authorize",
+        "token_endpoint": f"{base}/token",
+        "registration_endpoint": f"{base}/register",
+        "revocation_endpoint": f"{base}/revoke",
+        "scopes_supported": SCOPES,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": _METHODS,
+        "revocation_endpoint_auth_methods_supported": _METHODS,
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": documents,
+    }
+
+
+def _resource_metadata(base: str) -> dict[str, object]:
+    """RFC 9728."""
+    return {
+        "resource": base + MCP_PATH,
+        "authorization_servers": [base],
+        "scopes_supported": SCOPES,
+        "bearer_methods_supported": ["header"],
+        "resource_name": "hivemem",
+    }

@@ -44,6 +44,18 @@ async def test_failing_work_gives_its_lease_back(store: Store, clock: FixedClock
     assert await two.run("embed", nothing)
 
 
+async def test_who_stops_waiting_for_a_lease_leaves_none_behind(store: Store, clock: FixedClock) -> None:
+    """The store takes a lease also for a caller that has gone meanwhile."""
+    one, two = pair(store, clock)
+    for turns in range(6):
+        task = asyncio.create_task(one.run(f"embed {turns}", nothing))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert await two.run(f"embed {turns}", nothing)
+
+
 async def test_cancelled_work_gives_its_lease_back(store: Store, clock: FixedClock) -> None:
     one, two = pair(store, clock)
     started = asyncio.Event()

@@ -38,8 +38,13 @@ class LeasedWork:
         Raises:
             Unavailable: The store is busy or down, or what the work raises.
         """
-        if not await self._acquire(name):
-            return False
+        try:
+            if not await self._acquire(name):
+                return False
+        except asyncio.CancelledError:
+            # The store may have taken the lease all the same, and nobody would give it back.
+            await self._release(name)
+            raise
         renewal = asyncio.create_task(self._renew(name), name=f"renew the lease {name}")
         try:
             await work()
@@ -47,10 +52,13 @@ class LeasedWork:
             renewal.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await renewal
-            # Without an answer the lease ends by itself.
-            with contextlib.suppress(HivememError):
-                await self._store.release_lease(name, self._holder)
+            await self._release(name)
         return True
+
+    async def _release(self, name: str) -> None:
+        # Without an answer the lease ends by itself.
+        with contextlib.suppress(HivememError):
+            await self._store.release_lease(name, self._holder)
 
     async def _acquire(self, name: str) -> bool:
         now = self._clock.now()

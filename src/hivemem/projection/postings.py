@@ -24,10 +24,12 @@ _COMPACT_BLOCK = 1 << 20
 _FEW_REMOVALS = 16
 _PRUNE_MINIMUM = 2_000
 """A posting list shorter than this is added up whole: to look for what can be left out costs more."""
+_LOOKED_UP = 10
+"""Looking a document up in a posting list costs as much as reading so many postings (measured)."""
 _FORWARD_LIMIT = 1 << 22
 """Bytes of forward lists beyond which exact scores come from the posting lists."""
-_ROUNDING = 1e-9
-"""More than sums of a query's terms differ by when they are added in another order, as a share."""
+_ROUNDING = 1e-5
+"""More than float32 sums of a query's terms differ from exact ones by, as a share."""
 _TERM_BYTES = 340
 """A vocabulary entry: dict slot, string, posting array object, list slots (measured)."""
 _DOCUMENT_BYTES = 110
@@ -106,7 +108,7 @@ class Postings:
         # Per node its ordinal + 1; 0 for a node without words.
         self._place_of = np.zeros(0, dtype=np.int32)
         # All zero between searches: a search touches only the cells that it needs.
-        self._sums = np.zeros(0, dtype=np.float64)
+        self._sums = np.zeros(0, dtype=np.float32)
         self._slots = np.zeros(0, dtype=np.int16)
         self._posting_count = 0
         self._string_bytes = 0
@@ -305,43 +307,52 @@ class Postings:
         terms = sorted(terms, key=lambda term: -term.bound)
         left = math.fsum(term.bound for term in terms)
         self._sums = with_room(self._sums, len(self._forward))
-        touched: list[NDArray[np.int64]] = []
         found = np.zeros(0, dtype=np.int64)
-        sums = np.zeros(0)
-        added = reached = 0
+        waiting: list[NDArray[np.int64]] = []
+        added = 0
         for term in terms:
             length = len(self._postings[term.number])
-            if length >= _PRUNE_MINIMUM and reached >= k and length > reached // 8:
-                found = np.concatenate(touched)
-                found = found[self._alive[found]]
-                sums = self._sums[found]
-                touched = [found] if self._documents == len(self._forward) else touched
-                if _kth(sums, k) > left * (1.0 + _ROUNDING):
+            reached = len(found) + sum(map(len, waiting))
+            if length >= _PRUNE_MINIMUM and reached >= k and 8 * length > reached:
+                found, waiting = np.concatenate((found, *waiting)), []
+                present = found[self._alive[found]]
+                if _kth(self._sums.take(present), k) > left * (1.0 + _ROUNDING):
                     break
-            packed = np.frombuffer(self._postings[term.number], dtype=np.int64)
-            ordinals = packed >> 32
-            before = self._sums[ordinals]
-            new = ordinals[before == 0.0]
-            touched.append(new)
-            reached += len(new)
-            self._sums[ordinals] = before + self._parts(term, ordinals, packed & 0xFFFFFFFF)
+            waiting.append(self._add_up(term))
             left -= term.bound
             added += 1
-        else:
-            found = np.concatenate(touched)
-            sums = self._sums[found]
-            present = self._alive[found]
-            if not present.all():
-                found, sums = found[present], sums[present]
-        for cells in touched:
-            self._sums[cells] = 0.0
+        touched = found = np.concatenate((found, *waiting))
+        found = found[self._alive[found]]
         for term in terms[added:]:
-            within = sums >= (_kth(sums, k) - left) * (1.0 - _ROUNDING)
-            found, sums = found[within], sums[within]
-            holds, frequencies = self._look_up(term.number, found)
-            sums = sums + np.where(holds, self._parts(term, found, frequencies), 0.0)
+            sums = self._sums.take(found)
+            found = found[sums >= (_kth(sums, k) - left) * (1.0 - _ROUNDING)]
+            self._add_to(term, found)
             left = max(0.0, left - term.bound)
+        sums = self._sums.take(found)
+        self._sums[touched] = 0.0
         return found[sums >= _kth(sums, k) * (1.0 - _ROUNDING)]
+
+    def _add_up(self, term: QueryTerm) -> NDArray[np.int64]:
+        """Add a term to the sums of all documents that hold it; those that had no sum before."""
+        packed = np.frombuffer(self._postings[term.number], dtype=np.int64)
+        ordinals = packed >> 32
+        parts = self._parts(term, ordinals, packed.astype(np.int32))
+        before = self._sums.take(ordinals)
+        parts += before
+        self._sums[ordinals] = parts
+        return ordinals[before == 0.0]
+
+    def _add_to(self, term: QueryTerm, found: NDArray[np.int64]) -> None:
+        """Add a term to the sums of the documents `found`; others that have a sum may get it too."""
+        packed = np.frombuffer(self._postings[term.number], dtype=np.int64)
+        if len(packed) > _LOOKED_UP * len(found):
+            holds, frequencies = self._look_up(term.number, found)
+            ordinals, frequencies = found[holds], frequencies[holds]
+        else:
+            ordinals = packed >> 32
+            held = np.flatnonzero(self._sums.take(ordinals))
+            ordinals, frequencies = ordinals[held], packed[held].astype(np.int32)
+        self._sums[ordinals] += self._parts(term, ordinals, frequencies)
 
     def _exact(self, plan: QueryPlan, ordinals: NDArray[np.intp]) -> NDArray[np.float64]:
         """BM25 of present documents, added up in the order of the query's terms."""
@@ -387,14 +398,27 @@ class Postings:
         return found >> 32 == ordinals, found & 0xFFFFFFFF
 
     def _parts(
-        self, term: QueryTerm, ordinals: NDArray[np.int64], frequencies: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        return term.factor * (frequencies / (frequencies + self._norm(ordinals)))
+        self, term: QueryTerm, ordinals: NDArray[np.int64], frequencies: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """What the term gives each document, in float32: only for finding candidates."""
+        base, slope = self._norm_line()
+        tf = frequencies.astype(np.float32)
+        parts = self._lengths.take(ordinals).astype(np.float32)
+        parts *= np.float32(slope)
+        parts += np.float32(base)
+        parts += tf
+        np.divide(tf, parts, out=parts)
+        parts *= np.float32(term.factor)
+        return parts
+
+    def _norm_line(self) -> tuple[float, float]:
+        """The norm of a document of no length, and how much each word adds."""
+        mean_length = self._total_length / self._documents or 1.0
+        return self._k1 * (1.0 - self._b), self._k1 * self._b / mean_length
 
     def _norm(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
-        mean_length = self._total_length / self._documents or 1.0
-        slope = self._k1 * self._b / mean_length
-        return np.float64(self._k1 * (1.0 - self._b)) + slope * self._lengths[ordinals].astype(np.float64)
+        base, slope = self._norm_line()
+        return np.float64(base) + slope * self._lengths[ordinals].astype(np.float64)
 
     def _factor(self, frequency: int) -> float:
         documents = max(self._documents, LEAST_DOCUMENTS)
@@ -495,7 +519,7 @@ class Postings:
         self._string_bytes = sum(map(len, self._terms))
 
 
-def _kth(values: NDArray[np.float64], k: int) -> float:
+def _kth(values: NDArray[np.float32], k: int) -> float:
     """The `k`-th largest value; the smallest when there are fewer, 0.0 when there is none."""
     if k < len(values):
         return float(np.partition(values, len(values) - k)[len(values) - k])

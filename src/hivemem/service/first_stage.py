@@ -231,7 +231,7 @@ def _spread(graph: GraphParts, scored: _Scored) -> dict[int, dict[int, Link]]:
     scored.add({other for others in related.values() for other in others})
     for node, of_node in list(related.items()):
         for other, link in of_node.items():
-            related[other].setdefault(node, link._replace(node=node, outgoing=not link.outgoing))
+            related[other].setdefault(node, Link(link.row, node, not link.outgoing, link.strength))
     return related
 
 

@@ -49,6 +49,7 @@ from hivemem.service.remember import Remember
 from hivemem.service.schema import needed_driver
 from hivemem.service.session_groups import SessionGroups
 from hivemem.service.session_touches import SessionTouches
+from hivemem.service.skills import Skills
 from hivemem.service.timeline import Timeline
 from hivemem.service.tokens import Tokens
 from hivemem.service.uploaded_files import UploadedFiles
@@ -103,6 +104,7 @@ class OpenServices:
     timeline: Timeline
     chat_context: ChatContext
     tokens: Tokens
+    skills: Skills
     files: UploadedFiles
     documents: Documents
     access: Access
@@ -357,6 +359,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         timeline=Timeline(store=store, clock=clock, limits=limits),
         chat_context=ChatContext(store=store, touches=touches, groups=groups),
         tokens=Tokens(store=store, clock=clock, limits=limits),
+        skills=Skills(store=store, clock=clock),
         files=files,
         documents=documents,
         touches=touches,

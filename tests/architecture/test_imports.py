@@ -58,6 +58,8 @@ LAZY = {
     "surfaces/cli/reembed.py": "as config",
     "surfaces/cli/serve.py": "as config; the web server and uvloop are heavy, the latter is not everywhere",
     "surfaces/cli/setup.py": "as config",
+    "surfaces/cli/skill.py": "as config",
+    "surfaces/cli/upload.py": "as config",
     "surfaces/cli/stdio.py": "as config",
     "surfaces/running_server.py": "before every prompt; most servers need neither TLS nor a settings file",
 }

@@ -49,6 +49,7 @@ PROPERTIES = {
         "uncertainty_percentage",
     },
     "hm_list_orphans": {"limit", "cursor", "organization_id"},
+    "hm_skill": {"action", "variant", "name", "skill_id", "current_version", "include_content"},
 }
 """The input properties of each tool, exactly as the clients know them."""
 
@@ -72,6 +73,7 @@ ROUTES = {
     "hm_timeline_write": [("POST", "/timeline/write")],
     "hm_get_chat_context": [],
     "hm_tokens": [("POST", "/hm_tokens")],
+    "hm_skill": [("POST", "/skills"), ("GET", "/skills")],
     "restore_node": [("POST", "/restore")],
 }
 

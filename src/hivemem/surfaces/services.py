@@ -22,6 +22,7 @@ from hivemem.service.recall import Recall
 from hivemem.service.relate import Relate
 from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
+from hivemem.service.skills import Skills
 from hivemem.service.timeline import Timeline
 from hivemem.service.tokens import Tokens
 from hivemem.service.uploaded_files import UploadedFiles
@@ -63,6 +64,8 @@ class Services(Protocol):
     def timeline(self) -> Timeline: ...  # noqa: D102
     @property
     def chat_context(self) -> ChatContext: ...  # noqa: D102
+    @property
+    def skills(self) -> Skills: ...  # noqa: D102
     @property
     def tokens(self) -> Tokens: ...  # noqa: D102
     @property

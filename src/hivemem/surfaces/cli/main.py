@@ -44,6 +44,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "tabular": ("operations", "look into a spreadsheet or CSV file"),
     "ingest": ("operations", "take a text apart into memories"),
     "import": ("importing", "store many nodes from a file of JSON lines"),
+    "skill": ("skill", "publish, list and remove skills for agents"),
     "reembed": ("reembed", "give vectors of the present model to nodes that lack them"),
     "eval": ("evaluate", "measure the quality of recall on a labelled set"),
     "backup": ("backup", "copy the database to a file, while everything runs"),

@@ -16,6 +16,7 @@ from hivemem.surfaces.operations.orphans import ORPHANS
 from hivemem.surfaces.operations.overview import OVERVIEW
 from hivemem.surfaces.operations.recall import RECALL
 from hivemem.surfaces.operations.relationships import ADD_RELATIONSHIPS, RELATIONSHIPS
+from hivemem.surfaces.operations.skills import SKILL
 from hivemem.surfaces.operations.store import STORE
 from hivemem.surfaces.operations.tabular import TABULAR
 from hivemem.surfaces.operations.timeline import TIMELINE, TIMELINE_WRITE
@@ -46,6 +47,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     TABULAR,
     CHAT_CONTEXT,
     HISTORY,
+    SKILL,
     # Writing.
     STORE,
     UPDATE,

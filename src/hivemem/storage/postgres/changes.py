@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.graph import ChangedNode, ChangePage, GraphId, Kind, Passage, Removal
 from hivemem.domain.node import Node
-from hivemem.storage.postgres.edges import edge_from_row
-from hivemem.storage.postgres.hyperedges import hyperedge_from_row
-from hivemem.storage.postgres.nodes import node_from_row
+from hivemem.storage.graph_rows import edge_from_row, node_from_row
+from hivemem.storage.postgres.hyperedges import hyperedge_of
 from hivemem.storage.postgres.pool import Pool
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Row
@@ -60,7 +59,7 @@ def _edges(rows: list[Row]) -> tuple[Edge, ...]:
 
 
 def _hyperedges(rows: list[Row]) -> tuple[Hyperedge, ...]:
-    return tuple(map(hyperedge_from_row, rows))
+    return tuple(map(hyperedge_of, rows))
 
 
 def _removals(rows: list[Row]) -> tuple[Removal, ...]:

@@ -127,11 +127,6 @@ def our_errors(address: Address) -> Generator[None, None, None]:
         raise InvalidInput("an integer is too large to be stored; send one of at most 64 bits.") from error
 
 
-def damaged_row(kind: str, id: str, error: Exception) -> Corruption:
-    """The error of a row that breaks the rules its values were checked by before they were stored."""
-    return Corruption(f"the stored {kind} {id!r} is damaged: {error} Restore a backup, or repair the row.")
-
-
 def is_lost(error: BaseException) -> bool:
     """Whether the connection is gone, so that the same can be tried on another one."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

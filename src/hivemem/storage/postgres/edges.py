@@ -8,42 +8,17 @@ from typing import Any
 
 from hivemem.domain.edge import Edge, EdgeIdentity
 from hivemem.domain.graph import EdgeWrite, GraphId, Kind
-from hivemem.errors import InvalidInput, StaleWrite
+from hivemem.errors import StaleWrite
+from hivemem.storage.graph_rows import edge_from_row
 from hivemem.storage.postgres import history
-from hivemem.storage.postgres.connection import damaged_row
 from hivemem.storage.postgres.history import Change
 from hivemem.storage.postgres.nodes import check_version
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Row, Transaction, findable
-from hivemem.storage.states import from_json, to_json
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.states import to_json
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("edges.sql")
-
-
-def edge_from_row(row: Row) -> Edge:
-    """The edge of a row with the columns that every reading statement of edges names, in its order.
-
-    Raises:
-        Corruption: The row was damaged.
-    """
-    edge_id, from_key, to_key, relationship, description, data, *numbers = row
-    write_version, revision, created_at, updated_at = numbers
-    try:
-        return Edge(
-            edge_id=edge_id,
-            from_key=from_key,
-            to_key=to_key,
-            relationship=relationship,
-            description=description,
-            data=from_json(data),
-            write_version=write_version,
-            revision=revision,
-            created_at=from_microseconds(created_at),
-            updated_at=from_microseconds(updated_at),
-        )
-    except (InvalidInput, ValueError) as error:
-        raise damaged_row(Kind.EDGE, edge_id, error) from error
 
 
 def edges(graph_id: GraphId, ids: Collection[str]) -> Query[dict[str, Edge]]:

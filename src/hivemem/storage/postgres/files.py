@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
 
 from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import GraphId
 from hivemem.errors import Conflict
+from hivemem.storage.graph_rows import file_columns, file_from_row
 from hivemem.storage.postgres.statements import named_statements
-from hivemem.storage.postgres.transaction import Query, Row, Transaction
+from hivemem.storage.postgres.transaction import Query, Transaction
 from hivemem.storage.states import ascii_folded
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("files.sql")
 
 
 async def add_file(transaction: Transaction, graph_id: GraphId, file: StoredFile) -> None:
     """Keep the record of a file."""
-    arguments = _arguments(graph_id, file)
+    arguments = file_columns(graph_id, file)
     query = Query(sql=_SQL["add_file"], arguments=arguments, decode=len)
     if await transaction.ask(query) != 1:
         raise Conflict(f"the file id {file.file_id!r} is taken; make a fresh one.")
@@ -30,7 +30,7 @@ def file(graph_id: GraphId, file_id: str) -> Query[StoredFile | None]:
     return Query(
         sql=_SQL["file"],
         arguments={"graph_id": graph_id, "file_id": file_id},
-        decode=lambda rows: _from_row(rows[0]) if rows else None,
+        decode=lambda rows: file_from_row(rows[0]) if rows else None,
     )
 
 
@@ -46,7 +46,7 @@ def files(
             "search": None if search is None else ascii_folded(search),
             "limit": max(0, limit),
         },
-        decode=lambda rows: [_from_row(row) for row in rows],
+        decode=lambda rows: [file_from_row(row) for row in rows],
     )
 
 
@@ -62,35 +62,4 @@ def used_blobs(graph_id: GraphId, hashes: Collection[str]) -> Query[set[str]]:
         sql=_SQL["used_blobs"],
         arguments={"graph_id": graph_id, "hashes": [*hashes]},
         decode=lambda rows: {sha256 for (sha256,) in rows},
-    )
-
-
-def _arguments(graph_id: GraphId, file: StoredFile) -> dict[str, Any]:
-    return {
-        "graph_id": graph_id,
-        "file_id": file.file_id,
-        "filename": file.filename,
-        "filename_folded": ascii_folded(file.filename),
-        "file_type": file.file_type,
-        "content_type": file.content_type,
-        "size_bytes": file.size_bytes,
-        "content_hash": file.sha256,
-        "node_key": file.node_key,
-        "summary": file.summary,
-        "created_at": to_microseconds(file.created_at),
-    }
-
-
-def _from_row(row: Row) -> StoredFile:
-    file_id, filename, file_type, content_type, size_bytes, sha256, node_key, summary, created_at = row
-    return StoredFile(
-        file_id=file_id,
-        filename=filename,
-        file_type=file_type,
-        content_type=content_type,
-        size_bytes=size_bytes,
-        sha256=sha256,
-        node_key=node_key,
-        summary=summary,
-        created_at=from_microseconds(created_at),
     )

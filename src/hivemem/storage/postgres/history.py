@@ -10,7 +10,7 @@ from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.graph import GraphId, Kind, Version
 from hivemem.domain.node import Node
 from hivemem.errors import InvalidInput
-from hivemem.storage.postgres.connection import damaged_row
+from hivemem.storage.graph_rows import damaged_row
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Row, Transaction
 from hivemem.storage.states import decode_state, encode_state

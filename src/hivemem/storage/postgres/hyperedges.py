@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from hivemem.domain.edge import SESSION_LABEL_PREFIX, Hyperedge, HyperedgeIdentity, Participant
 from hivemem.domain.graph import GraphId, HyperedgeWrite, Kind
-from hivemem.errors import InvalidInput, StaleWrite
+from hivemem.errors import StaleWrite
+from hivemem.storage.graph_rows import hyperedge_from_row, identity_digest
 from hivemem.storage.postgres import history
-from hivemem.storage.postgres.connection import damaged_row
 from hivemem.storage.postgres.edges import check_ends, distinct_runs
 from hivemem.storage.postgres.history import Change
 from hivemem.storage.postgres.nodes import check_version
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Row, Transaction, findable
-from hivemem.storage.states import from_json, to_json
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.states import to_json
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("hyperedges.sql")
 _NO_LIMIT = 2**31
 
 
-def hyperedge_from_row(row: Row) -> Hyperedge:
-    """The hyperedge of a row with the columns that every reading statement of hyperedges names.
-
-    Raises:
-        Corruption: The row was damaged.
-    """
-    hyperedge_id, relationship, description, data, *rest = row
-    write_version, revision, created_at, updated_at, keys, roles, ordinals = rest
-    try:
-        return Hyperedge(
-            hyperedge_id=hyperedge_id,
-            relationship=relationship,
-            participants=tuple(
-                Participant(node_key=key, role=role, ordinal=ordinal)
-                for key, role, ordinal in zip(keys or (), roles or (), ordinals or (), strict=True)
-            ),
-            description=description,
-            data=from_json(data),
-            write_version=write_version,
-            revision=revision,
-            created_at=from_microseconds(created_at),
-            updated_at=from_microseconds(updated_at),
-        )
-    except (InvalidInput, ValueError) as error:
-        raise damaged_row(Kind.HYPEREDGE, hyperedge_id, error) from error
+def hyperedge_of(row: Row) -> Hyperedge:
+    """The hyperedge of a row that holds its participants too, as three arrays."""
+    *own, keys, roles, ordinals = row
+    participants = tuple(
+        Participant(node_key=key, role=role, ordinal=ordinal)
+        for key, role, ordinal in zip(keys or (), roles or (), ordinals or (), strict=True)
+    )
+    return hyperedge_from_row(own, participants)
 
 
 def hyperedges(graph_id: GraphId, ids: Collection[str]) -> Query[dict[str, Hyperedge]]:
@@ -56,7 +38,7 @@ def hyperedges(graph_id: GraphId, ids: Collection[str]) -> Query[dict[str, Hyper
     wanted = findable(ids)
 
     def decode(rows: list[Row]) -> dict[str, Hyperedge]:
-        found = {row[0]: hyperedge_from_row(row) for row in rows}
+        found = {row[0]: hyperedge_of(row) for row in rows}
         return {id: found[id] for id in wanted if id in found}
 
     return Query(sql=_SQL["hyperedges"], arguments={"graph_id": graph_id, "ids": wanted}, decode=decode)
@@ -69,11 +51,14 @@ def hyperedges_by_identity(
 
     def decode(rows: list[Row]) -> dict[HyperedgeIdentity, list[Hyperedge]]:
         found: defaultdict[HyperedgeIdentity, list[Hyperedge]] = defaultdict(list)
-        for hyperedge in map(hyperedge_from_row, rows):
+        for hyperedge in map(hyperedge_of, rows):
             found[hyperedge.identity].append(hyperedge)
         return dict(found)
 
-    arguments = {"graph_id": graph_id, "identities": [*{_digest(identity) for identity in identities}]}
+    arguments = {
+        "graph_id": graph_id,
+        "identities": [*{identity_digest(identity) for identity in identities}],
+    }
     return Query(sql=_SQL["hyperedges_by_identity"], arguments=arguments, decode=decode)
 
 
@@ -85,7 +70,7 @@ def hyperedges_of_nodes(
     def decode(rows: list[Row]) -> Mapping[str, tuple[Hyperedge, ...]]:
         found: defaultdict[str, list[Hyperedge]] = defaultdict(list)
         for key, *row in rows:
-            found[key].append(hyperedge_from_row(tuple(row)))
+            found[key].append(hyperedge_of(tuple(row)))
         return {key: tuple(own) for key, own in found.items()}
 
     arguments = {"graph_id": graph_id, "keys": [*keys], "limit": max(0, limit)}
@@ -198,17 +183,12 @@ async def _put_rows(transaction: Transaction, change: Change, values: Sequence[H
     )
 
 
-def _digest(identity: HyperedgeIdentity) -> str:
-    relationship, keys = identity
-    return hashlib.sha256(to_json([relationship, *sorted(keys)]).encode()).hexdigest()
-
-
 def _columns_of_hyperedges(change: Change, written: Sequence[Hyperedge]) -> dict[str, Any]:
     return {
         "graph_id": change.graph_id,
         "revision": change.revision,
         "hyperedge_id": [hyperedge.hyperedge_id for hyperedge in written],
-        "identity": [_digest(hyperedge.identity) for hyperedge in written],
+        "identity": [identity_digest(hyperedge.identity) for hyperedge in written],
         "relationship": [hyperedge.relationship for hyperedge in written],
         "description": [hyperedge.description for hyperedge in written],
         "data": [to_json(hyperedge.data) for hyperedge in written],

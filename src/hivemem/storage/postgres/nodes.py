@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,42 +9,16 @@ from typing import Any
 from hivemem.domain.graph import GraphId, Kind, NodeVectors, NodeWrite
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.node import EnrichmentStatus, Node
-from hivemem.errors import InvalidInput, StaleWrite
+from hivemem.errors import StaleWrite
+from hivemem.storage.graph_rows import node_from_row
 from hivemem.storage.postgres import history
-from hivemem.storage.postgres.connection import damaged_row
 from hivemem.storage.postgres.history import Change
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Row, Transaction, findable
-from hivemem.storage.states import from_json, to_json
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.states import to_json
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("nodes.sql")
-
-
-def node_from_row(row: Row) -> Node:
-    """The node of a row with the columns that every reading statement of nodes names, in its order.
-
-    Raises:
-        Corruption: The row was damaged.
-    """
-    key, node_type, description, data, search_text, assets, status, *numbers = row
-    write_version, revision, created_at, updated_at = numbers
-    try:
-        return Node(
-            key=key,
-            node_type=node_type,
-            description=description,
-            data=from_json(data),
-            search_text=search_text,
-            assets=() if assets == "[]" else tuple(json.loads(assets)),
-            enrichment_status=EnrichmentStatus(status),
-            write_version=write_version,
-            revision=revision,
-            created_at=from_microseconds(created_at),
-            updated_at=from_microseconds(updated_at),
-        )
-    except (InvalidInput, ValueError) as error:
-        raise damaged_row(Kind.NODE, key, error) from error
 
 
 def nodes(graph_id: GraphId, keys: Collection[str]) -> Query[dict[str, Node]]:

@@ -6,10 +6,9 @@ import sqlite3
 from collections import defaultdict
 
 from hivemem.domain.graph import ChangedNode, ChangePage, GraphId, Kind, Passage, Removal
+from hivemem.storage.graph_rows import edge_from_row, node_from_row
 from hivemem.storage.sqlite import history
-from hivemem.storage.sqlite.edges import edge_from_row
 from hivemem.storage.sqlite.hyperedges import hyperedges_from_rows
-from hivemem.storage.sqlite.nodes import node_from_row
 from hivemem.storage.sqlite.statements import named_statements
 
 _SQL = named_statements("changes.sql")

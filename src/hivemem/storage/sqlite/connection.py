@@ -103,11 +103,6 @@ def our_errors(path: Path) -> Generator[None, None, None]:
         raise InvalidInput("an integer is too large to be stored; send one of at most 64 bits.") from error
 
 
-def damaged_row(kind: str, id: str, error: Exception) -> Corruption:
-    """The error of a row that breaks the rules its values were checked by before they were stored."""
-    return Corruption(f"the stored {kind} {id!r} is damaged: {error} Restore a backup, or repair the row.")
-
-
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether somebody else holds the lock that was asked for."""
     return _primary_code(error) in _BUSY

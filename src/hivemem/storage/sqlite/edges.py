@@ -9,41 +9,16 @@ from typing import Any
 
 from hivemem.domain.edge import Edge, EdgeIdentity
 from hivemem.domain.graph import EdgeWrite, GraphId, Kind
-from hivemem.errors import InvalidInput, StaleWrite
+from hivemem.errors import StaleWrite
+from hivemem.storage.graph_rows import edge_from_row
 from hivemem.storage.sqlite import history
-from hivemem.storage.sqlite.connection import damaged_row
 from hivemem.storage.sqlite.history import Change
 from hivemem.storage.sqlite.nodes import check_version, write_versions
 from hivemem.storage.sqlite.statements import named_statements
-from hivemem.storage.states import from_json, to_json
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.states import to_json
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("edges.sql")
-
-
-def edge_from_row(row: Sequence[Any]) -> Edge:
-    """The edge of a row with the columns that every reading statement of edges names, in its order.
-
-    Raises:
-        Corruption: The row was damaged.
-    """
-    edge_id, from_key, to_key, relationship, description, data, *numbers = row
-    write_version, revision, created_at, updated_at = numbers
-    try:
-        return Edge(
-            edge_id=edge_id,
-            from_key=from_key,
-            to_key=to_key,
-            relationship=relationship,
-            description=description,
-            data=from_json(data),
-            write_version=write_version,
-            revision=revision,
-            created_at=from_microseconds(created_at),
-            updated_at=from_microseconds(updated_at),
-        )
-    except (InvalidInput, ValueError) as error:
-        raise damaged_row(Kind.EDGE, edge_id, error) from error
 
 
 def edges(connection: sqlite3.Connection, graph_id: GraphId, ids: Collection[str]) -> dict[str, Edge]:

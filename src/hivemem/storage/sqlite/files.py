@@ -6,28 +6,28 @@ import json
 import sqlite3
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
 
 from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import GraphId
 from hivemem.errors import Conflict
+from hivemem.storage.graph_rows import file_columns, file_from_row
 from hivemem.storage.sqlite.statements import named_statements
 from hivemem.storage.states import ascii_folded
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("files.sql")
 
 
 def add_file(connection: sqlite3.Connection, graph_id: GraphId, file: StoredFile) -> None:
     """Keep the record of a file."""
-    if connection.execute(_SQL["add_file"], _arguments(graph_id, file)).rowcount != 1:
+    if connection.execute(_SQL["add_file"], file_columns(graph_id, file)).rowcount != 1:
         raise Conflict(f"the file id {file.file_id!r} is taken; make a fresh one.")
 
 
 def file(connection: sqlite3.Connection, graph_id: GraphId, file_id: str) -> StoredFile | None:
     """The file with this id, unless its node is forgotten."""
     row = connection.execute(_SQL["file"], {"graph_id": graph_id, "file_id": file_id}).fetchone()
-    return None if row is None else _from_row(row)
+    return None if row is None else file_from_row(row)
 
 
 def files(
@@ -40,7 +40,7 @@ def files(
         "search": None if search is None else ascii_folded(search),
         "limit": max(0, limit),
     }
-    return [_from_row(row) for row in connection.execute(_SQL["files"], arguments)]
+    return [file_from_row(row) for row in connection.execute(_SQL["files"], arguments)]
 
 
 def drop_forgotten_files(connection: sqlite3.Connection, graph_id: GraphId, before: datetime) -> int:
@@ -53,34 +53,3 @@ def used_blobs(connection: sqlite3.Connection, graph_id: GraphId, hashes: Collec
     """Those of `hashes` that a file refers to."""
     rows = connection.execute(_SQL["used_blobs"], {"graph_id": graph_id, "hashes": json.dumps([*hashes])})
     return {sha256 for (sha256,) in rows}
-
-
-def _arguments(graph_id: GraphId, file: StoredFile) -> dict[str, Any]:
-    return {
-        "graph_id": graph_id,
-        "file_id": file.file_id,
-        "filename": file.filename,
-        "filename_folded": ascii_folded(file.filename),
-        "file_type": file.file_type,
-        "content_type": file.content_type,
-        "size_bytes": file.size_bytes,
-        "content_hash": file.sha256,
-        "node_key": file.node_key,
-        "summary": file.summary,
-        "created_at": to_microseconds(file.created_at),
-    }
-
-
-def _from_row(row: tuple[Any, ...]) -> StoredFile:
-    file_id, filename, file_type, content_type, size_bytes, sha256, node_key, summary, created_at = row
-    return StoredFile(
-        file_id=file_id,
-        filename=filename,
-        file_type=file_type,
-        content_type=content_type,
-        size_bytes=size_bytes,
-        sha256=sha256,
-        node_key=node_key,
-        summary=summary,
-        created_at=from_microseconds(created_at),
-    )

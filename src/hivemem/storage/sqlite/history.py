@@ -12,7 +12,7 @@ from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.graph import GraphId, Kind, Version
 from hivemem.domain.node import Node
 from hivemem.errors import InvalidInput
-from hivemem.storage.sqlite.connection import damaged_row
+from hivemem.storage.graph_rows import damaged_row
 from hivemem.storage.sqlite.statements import named_statements
 from hivemem.storage.states import decode_state, encode_state
 from hivemem.storage.times import from_microseconds, to_microseconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import defaultdict
@@ -11,15 +10,15 @@ from typing import Any
 
 from hivemem.domain.edge import SESSION_LABEL_PREFIX, Hyperedge, HyperedgeIdentity, Participant
 from hivemem.domain.graph import GraphId, HyperedgeWrite, Kind
-from hivemem.errors import InvalidInput, StaleWrite
+from hivemem.errors import StaleWrite
+from hivemem.storage.graph_rows import hyperedge_from_row, identity_digest
 from hivemem.storage.sqlite import history
-from hivemem.storage.sqlite.connection import damaged_row
 from hivemem.storage.sqlite.edges import check_ends
 from hivemem.storage.sqlite.history import Change
 from hivemem.storage.sqlite.nodes import check_version, write_versions
 from hivemem.storage.sqlite.statements import named_statements
-from hivemem.storage.states import from_json, to_json
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.states import to_json
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("hyperedges.sql")
 _NO_LIMIT = -1
@@ -33,7 +32,7 @@ def hyperedges_from_rows(
     arguments = {"graph_id": graph_id, "ids": json.dumps([row[0] for row in rows])}
     for hyperedge_id, node_key, role, ordinal in connection.execute(_SQL["participants"], arguments):
         participants[hyperedge_id].append(Participant(node_key=node_key, role=role, ordinal=ordinal))
-    return [_hyperedge_from_row(row, tuple(participants[row[0]])) for row in rows]
+    return [hyperedge_from_row(row, tuple(participants[row[0]])) for row in rows]
 
 
 def hyperedges(
@@ -50,7 +49,7 @@ def hyperedges_by_identity(
     connection: sqlite3.Connection, graph_id: GraphId, identities: Iterable[HyperedgeIdentity]
 ) -> dict[HyperedgeIdentity, Hyperedge]:
     """The hyperedges that exist among `identities`; of several equal ones the oldest."""
-    digests = {_digest(identity) for identity in identities}
+    digests = {identity_digest(identity) for identity in identities}
     if not digests:
         return {}
     arguments = {"graph_id": graph_id, "identities": json.dumps([*digests])}
@@ -143,7 +142,7 @@ def delete_hyperedges(connection: sqlite3.Connection, change: Change, ids: Colle
 def _holders(
     connection: sqlite3.Connection, graph_id: GraphId, identities: Collection[HyperedgeIdentity]
 ) -> defaultdict[HyperedgeIdentity, set[str]]:
-    arguments = {"graph_id": graph_id, "identities": json.dumps([_digest(i) for i in identities])}
+    arguments = {"graph_id": graph_id, "identities": json.dumps([identity_digest(i) for i in identities])}
     ids = [id for (id,) in connection.execute(_SQL["ids_by_identity"], arguments)]
     holders: defaultdict[HyperedgeIdentity, set[str]] = defaultdict(set)
     for id, hyperedge in hyperedges(connection, graph_id, ids).items():
@@ -167,35 +166,11 @@ def _put_rows(connection: sqlite3.Connection, change: Change, values: Sequence[H
     history.keep_states(connection, change, Kind.HYPEREDGE, {value.hyperedge_id: value for value in values})
 
 
-def _hyperedge_from_row(row: Sequence[Any], participants: tuple[Participant, ...]) -> Hyperedge:
-    hyperedge_id, relationship, description, data, *numbers = row
-    write_version, revision, created_at, updated_at = numbers
-    try:
-        return Hyperedge(
-            hyperedge_id=hyperedge_id,
-            relationship=relationship,
-            participants=participants,
-            description=description,
-            data=from_json(data),
-            write_version=write_version,
-            revision=revision,
-            created_at=from_microseconds(created_at),
-            updated_at=from_microseconds(updated_at),
-        )
-    except (InvalidInput, ValueError) as error:
-        raise damaged_row(Kind.HYPEREDGE, hyperedge_id, error) from error
-
-
-def _digest(identity: HyperedgeIdentity) -> str:
-    relationship, keys = identity
-    return hashlib.sha256(to_json([relationship, *sorted(keys)]).encode()).hexdigest()
-
-
 def _row_of_hyperedge(change: Change, hyperedge: Hyperedge) -> dict[str, Any]:
     return {
         "graph_id": change.graph_id,
         "hyperedge_id": hyperedge.hyperedge_id,
-        "identity": _digest(hyperedge.identity),
+        "identity": identity_digest(hyperedge.identity),
         "relationship": hyperedge.relationship,
         "description": hyperedge.description,
         "data": to_json(hyperedge.data),

@@ -11,41 +11,15 @@ from typing import Any
 from hivemem.domain.graph import GraphId, Kind, NodeVectors, NodeWrite
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.node import EnrichmentStatus, Node
-from hivemem.errors import InvalidInput, StaleWrite
+from hivemem.errors import StaleWrite
+from hivemem.storage.graph_rows import node_from_row
 from hivemem.storage.sqlite import history
-from hivemem.storage.sqlite.connection import damaged_row
 from hivemem.storage.sqlite.history import Change
 from hivemem.storage.sqlite.statements import named_statements
-from hivemem.storage.states import from_json, to_json
-from hivemem.storage.times import from_microseconds, to_microseconds
+from hivemem.storage.states import to_json
+from hivemem.storage.times import to_microseconds
 
 _SQL = named_statements("nodes.sql")
-
-
-def node_from_row(row: Sequence[Any]) -> Node:
-    """The node of a row with the columns that every reading statement of nodes names, in its order.
-
-    Raises:
-        Corruption: The row was damaged.
-    """
-    key, node_type, description, data, search_text, assets, status, *numbers = row
-    write_version, revision, created_at, updated_at = numbers
-    try:
-        return Node.stored(
-            key,
-            node_type,
-            description,
-            from_json(data),
-            search_text,
-            () if assets == "[]" else tuple(json.loads(assets)),
-            EnrichmentStatus(status),
-            write_version,
-            revision,
-            from_microseconds(created_at),
-            from_microseconds(updated_at),
-        )
-    except (InvalidInput, ValueError) as error:
-        raise damaged_row(Kind.NODE, key, error) from error
 
 
 def nodes(connection: sqlite3.Connection, graph_id: GraphId, keys: Collection[str]) -> dict[str, Node]:

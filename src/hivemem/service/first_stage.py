@@ -126,6 +126,7 @@ def first_stage(
     vector: NDArray[np.float32] | None,
     calibration: Calibration,
     *,
+    named: str | None = None,
     keep: int | None = None,
 ) -> FirstStage:
     """Search by word and by meaning, fuse, and step once along the relationships.
@@ -135,7 +136,8 @@ def first_stage(
         query: The analysed question.
         vector: Its embedding, shape (dimension,); None leaves the dense leg out.
         calibration: Weights of the evidence.
-        keep: How many of the best candidates are returned; all by default.
+        named: A key; its node is a candidate in any case, if it is described.
+        keep: How many of the best candidates are returned beside that one; all by default.
     """
     started = time.perf_counter()
     with index.reading() as graph:
@@ -143,7 +145,9 @@ def first_stage(
         legs = text_legs(graph, plan, vector)
         scored = _Scored(graph, plan, vector, calibration, legs)
         related = _spread(graph, scored)
-        candidates = _candidates(graph, query, plan, legs, scored, related, calibration, keep)
+        chosen = _named(graph, named)
+        scored.add(chosen)
+        candidates = _candidates(graph, query, plan, legs, scored, related, calibration, chosen, keep)
     return FirstStage(
         candidates=candidates,
         names_known=_names_known(plan, query),
@@ -253,6 +257,7 @@ def _candidates(
     scored: _Scored,
     related: Mapping[int, Mapping[int, Link]],
     calibration: Calibration,
+    chosen: set[int],
     keep: int | None,
 ) -> tuple[Candidate, ...]:
     points = scored.points
@@ -262,6 +267,7 @@ def _candidates(
     }
     totals = {node: value + support.get(node, 0.0) for node, value in points.items()}
     best = _best_first(graph, totals, keep)
+    best += chosen.difference(best)
     rrf = dict(zip(legs.nodes.tolist(), legs.rrf.tolist(), strict=True))
     with_passage = [node for node in best if node in scored.passages]
     passages = BestPassages(
@@ -290,6 +296,14 @@ def _candidates(
             best, graph.numbers.keys(best), terms, graph.revisions.of(best), strict=True
         )
     )
+
+
+def _named(graph: GraphParts, key: str | None) -> set[int]:
+    """The node of a key, if there is one that is described."""
+    node = None if key is None else graph.numbers.find(key)
+    if node is None or not graph.postings.holds(np.array([node], dtype=np.intp))[0]:
+        return set()
+    return {node}
 
 
 def _names_known(plan: QueryPlan, query: AnalysedQuery) -> float | None:

@@ -179,7 +179,7 @@ class Recall:
             points=self._points,
             english=calibration.english_reranker,
         )
-        self._fetched = max(rerank.depth, MAX_RESULTS)
+        self._depth = rerank.depth
         self._patterns = PatternSearch(store=store, max_seconds=regex_seconds)
 
     async def recall(self, principal: Principal, request: RecallRequest) -> RecallResult:
@@ -229,10 +229,11 @@ class Recall:
     ) -> RecallResult:
         if session_id == DEFAULT_SESSION:
             # Calls without a session of their own share one; it says nothing about a conversation.
-            found, touched = await self._found(graph_id, query, trace), ()
+            found, touched = await self._found(graph_id, query, max_results, trace), ()
         else:
             found, touched = await asyncio.gather(
-                self._found(graph_id, query, trace), self._store.touched(graph_id, session_id)
+                self._found(graph_id, query, max_results, trace),
+                self._store.touched(graph_id, session_id),
             )
         analysed, index, calibration = found.analysed, found.index, self._calibration
         boosts = {touch.key: session_boost(touch.touch_count) for touch in touched}
@@ -271,9 +272,9 @@ class Recall:
 
     async def read_candidates(self, principal: Principal, query: str) -> Found:
         """The candidates of a question before ranking and floor, for fitting and measuring the ranking."""
-        return await self._found(principal.graph_id, query, Trace())
+        return await self._found(principal.graph_id, query, MAX_RESULTS, Trace())
 
-    async def _found(self, graph_id: GraphId, query: str, trace: Trace) -> Found:
+    async def _found(self, graph_id: GraphId, query: str, max_results: int, trace: Trace) -> Found:
         """Everything up to the cross-encoder's opinions."""
         query = without_operators(query)
         analysed = analyse_query(query)
@@ -293,7 +294,12 @@ class Recall:
         calibration = relying_on_words(self._calibration, understood, pairs=pair_share(analysed))
         # Beyond what can be read or returned there is nothing to fetch.
         search = functools.partial(
-            first_stage, query=analysed, vector=vector, calibration=calibration, keep=self._fetched
+            first_stage,
+            query=analysed,
+            vector=vector,
+            calibration=calibration,
+            named=_as_key(query),
+            keep=max(self._depth, max_results),
         )
         stage, nodes = await self._searched(graph_id, index, search)
         reads = await self._reading.read(query, analysed, stage.candidates, nodes, trace)

@@ -20,6 +20,7 @@ from hivemem.domain.oauth import (
     ACCESS_TOKEN_PREFIX,
     CODE_LIFETIME,
     CODE_PREFIX,
+    READ,
     REFRESH_GRACE,
     REFRESH_LIFETIME,
     REFRESH_TOKEN_PREFIX,
@@ -244,13 +245,16 @@ class OAuth:
 
         Raises:
             InvalidGrant: Unknown, expired, revoked, used long before, or another program's.
+            InvalidInput: None of the scopes was granted.
         """
         state = await self._token(refresh_token, TokenKind.REFRESH)
         now = self._clock.now()
         if state is None or state.grant.client_id != client.client_id or not state.is_alive(now):
             raise InvalidGrant("the refresh token is unknown, expired or revoked; sign in again.")
-        narrowed = tuple(scope for scope in state.grant.scopes if not scopes or scope in scopes)
-        issued, tokens = self._issue(client, state.grant, narrowed or state.grant.scopes)
+        narrowed = tuple(one for one in state.grant.scopes if not scopes or one in scopes or one == READ)
+        if scopes and not set(scopes) & set(narrowed):
+            raise InvalidInput("none of these scopes was granted; ask for fewer.", code="invalid_scope")
+        issued, tokens = self._issue(client, state.grant, narrowed)
         used = await self._store.exchange_refresh_token(state.token.hash, tokens, now, now - REFRESH_GRACE)
         if not used:
             await self._store.revoke_grant(state.grant.grant_id, now)

@@ -19,7 +19,7 @@ from hivemem.domain.redirect_uris import redirect_uris_match, with_parameters
 from hivemem.errors import HivememError, InvalidInput, Unauthorized
 from hivemem.service.oauth import OAuth
 from hivemem.settings import Settings
-from hivemem.surfaces.envelope import http_status
+from hivemem.surfaces.envelope import answer_headers, http_status
 from hivemem.surfaces.oauth.addresses import MCP_PATH, base_address
 from hivemem.surfaces.oauth.clients import Clients
 from hivemem.surfaces.oauth.pages import consent_page, problem_page, sign_in_page
@@ -43,7 +43,7 @@ def page(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except HivememError as error:
             status = error.status if isinstance(error, OAuthError) else http_status(error)
-            return problem_page(error.message, status)
+            return problem_page(error.message, status, answer_headers(error))
 
     return answer
 
@@ -163,7 +163,7 @@ class Tokens:
             )
         else:
             scopes = (sent.get("scope") or "").split()
-            issued = await self._oauth.refresh(client, sent.required("refresh_token"), known_scopes(scopes))
+            issued = await self._oauth.refresh(client, sent.required("refresh_token"), scopes)
         answer: dict[str, object] = {
             "access_token": issued.access,
             "token_type": "Bearer",

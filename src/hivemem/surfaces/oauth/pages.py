@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from urllib.parse import urlsplit
 
@@ -76,14 +76,12 @@ def consent_page(
     return _page("Give access", body, ("'self'", _form_target(redirect_uri)), 200)
 
 
-def problem_page(problem: str, status: int) -> HTMLResponse:
+def problem_page(problem: str, status: int, headers: Mapping[str, str]) -> HTMLResponse:
     """Say why nothing can be done, without a way back to a program that is not known to be the right one."""
-    return _page(
-        "Sign-in not possible",
-        f'<h1>Sign-in not possible</h1><p role="alert">{escape(problem)}</p>',
-        (),
-        status,
-    )
+    title = "Sign-in not possible"
+    page = _page(title, f'<h1>{title}</h1><p role="alert">{escape(problem)}</p>', (), status)
+    page.headers.update(headers)
+    return page
 
 
 def _asks(client: OAuthClient, redirect_uri: str) -> str:

@@ -16,7 +16,7 @@ from hivemem.surfaces.wire_json import dump_json
 
 MAX_BODY_BYTES = 64 * 1024
 _MAX_PARAMETERS = 50
-_ERROR_CODES = ("invalid_grant", "invalid_redirect_uri", "invalid_client_metadata")
+_ERROR_CODES = ("invalid_grant", "invalid_scope", "invalid_redirect_uri", "invalid_client_metadata")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

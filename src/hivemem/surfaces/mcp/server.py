@@ -24,7 +24,7 @@ import hivemem
 from hivemem.domain.access import Principal
 from hivemem.errors import HivememError
 from hivemem.surfaces.envelope import InternalError, envelope
-from hivemem.surfaces.operations import TOOLS, Access, AnyOperation
+from hivemem.surfaces.operations import TOOLS, AnyOperation
 from hivemem.surfaces.request_id import current_request_id
 from hivemem.surfaces.schemas import slim_schema
 from hivemem.surfaces.services import Services
@@ -84,7 +84,7 @@ def _tool(operation: AnyOperation) -> Tool:
         input_schema=slim_schema(operation.input.model_json_schema()),
         output_schema=slim_schema(operation.output.model_json_schema(mode="serialization")),
         annotations=ToolAnnotations(
-            read_only_hint=operation.access is Access.READ,
+            read_only_hint=operation.read_only,
             destructive_hint=operation.destructive,
             idempotent_hint=operation.idempotent,
             open_world_hint=False,

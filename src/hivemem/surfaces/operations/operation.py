@@ -62,6 +62,7 @@ class Operation(Generic[InputT]):
         summary: What it is for, written for the agent that chooses a tool.
         destructive: Whether it can take memories away.
         idempotent: Whether a second call with the same input changes nothing more.
+        reports: Whether it keeps something beside the memory, which every credential may do.
         tool: Whether MCP offers it.
         routes: Where REST offers it.
         verb: Command of the `hivemem` program; None when it has none.
@@ -75,11 +76,17 @@ class Operation(Generic[InputT]):
     access: Access
     destructive: bool = False
     idempotent: bool = False
+    reports: bool = False
     tool: bool = True
     routes: tuple[RestRoute, ...]
     verb: str | None
     arguments: tuple[str, ...] = ()
     handler: Callable[[Services, Principal, InputT], Awaitable[JsonObject]]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is kept of a call."""
+        return self.access is Access.READ and not self.reports
 
     @property
     def input_names(self) -> frozenset[str]:

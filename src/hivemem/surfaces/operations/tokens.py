@@ -70,6 +70,7 @@ TOKENS = Operation(
     output=TokensAnswer,
     # A report is about the caller, not about the memory: every credential may send one.
     access=Access.READ,
+    reports=True,
     idempotent=True,
     routes=(RestRoute(method="POST", path="/hm_tokens"),),
     verb="tokens",

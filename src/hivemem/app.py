@@ -33,6 +33,8 @@ from hivemem.retrieval.ranking import Calibration
 from hivemem.service.access import Access
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
+from hivemem.service.database_urls import DatabaseUrl, open_source
+from hivemem.service.exporting import Exports
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.ingest import Ingest
@@ -62,6 +64,7 @@ from hivemem.storage.sqlite import SqliteStore
 _MODEL_TURN_TEXTS = 16
 _MODEL_RETRY_SECONDS = 60.0
 _EMBED_RETRY_SECONDS = 5.0
+_SWEEP_EVERY_SECONDS = 3_600.0
 _COLLECT_DELAY_SECONDS = 600.0
 _COLLECT_EVERY_SECONDS = 24 * 3600.0
 
@@ -105,6 +108,7 @@ class OpenServices:
     chat_context: ChatContext
     tokens: Tokens
     skills: Skills
+    exports: Exports
     files: UploadedFiles
     documents: Documents
     access: Access
@@ -121,6 +125,7 @@ class OpenServices:
     async def close(self) -> None:
         """Finish running writes and release files, threads and models. Safe to call twice."""
         await self.background.close()
+        await self.exports.close()
         await self.touches.written()
         await self.groups.written()
         await asyncio.to_thread(self.executor.close)
@@ -142,6 +147,7 @@ class Background:
         self._loading: asyncio.Task[None] | None = None
         self._embedding: asyncio.Task[None] | None = None
         self._collecting: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         self.models_loading = False
 
     def load_models(self) -> None:
@@ -163,9 +169,14 @@ class Background:
         """Remove once a day the bytes that no file refers to, until `close`."""
         self._collecting = asyncio.create_task(self._collect_all(files), name="collect files")
 
+    def keep_sweeping(self, exports: Exports) -> None:
+        """Drop the documents of exports whose time is over, at once and once an hour, until `close`."""
+        self._sweeping = asyncio.create_task(self._sweep_all(exports), name="sweep exports")
+
     async def close(self) -> None:
         """Stop; what is half done is found again at the next start."""
-        tasks = [task for task in (self._loading, self._embedding, self._collecting) if task is not None]
+        begun = (self._loading, self._embedding, self._collecting, self._sweeping)
+        tasks = [task for task in begun if task is not None]
         for task in tasks:
             task.cancel()
         for task in tasks:
@@ -201,6 +212,15 @@ class Background:
                 except HivememError as error:
                     log.warning("files of %s are collected tomorrow: %s", graph_id, error.message)
             await asyncio.sleep(_COLLECT_EVERY_SECONDS)
+
+    async def _sweep_all(self, exports: Exports) -> None:
+        while True:
+            try:
+                for graph_id in await self._graphs():
+                    await exports.sweep(graph_id)
+            except HivememError as error:
+                log.warning("old exports are dropped in an hour: %s", error.message)
+            await asyncio.sleep(_SWEEP_EVERY_SECONDS)
 
     async def _graphs(self) -> list[GraphId]:
         users = await self._store.users()
@@ -249,6 +269,13 @@ async def open_store(settings: Settings) -> Store:
         statement_seconds=settings.database_statement_seconds,
         migrate=settings.database_migrations == "automatic",
     )
+
+
+def database_of(settings: Settings) -> DatabaseUrl:
+    """The database that the settings name, for reading and writing its rows beside the store."""
+    if settings.database_url:
+        return DatabaseUrl(path=None, url=settings.database_url)
+    return DatabaseUrl(path=settings.database_path, url="")
 
 
 def files_of_graph(settings: Settings, store: Store) -> Callable[[GraphId], Files]:
@@ -316,8 +343,15 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         limits=limits,
         keep_forgotten=timedelta(days=settings.forgotten_file_days),
     )
+    exports = Exports(
+        store=store,
+        open_rows=partial(open_source, database_of(settings)),
+        clock=clock,
+        retention=timedelta(hours=settings.export_retention_hours),
+    )
     if background:
         work.keep_collecting(files)
+        work.keep_sweeping(exports)
     return OpenServices(
         settings=settings,
         clock=clock,
@@ -360,6 +394,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         chat_context=ChatContext(store=store, touches=touches, groups=groups),
         tokens=Tokens(store=store, clock=clock, limits=limits),
         skills=Skills(store=store, clock=clock),
+        exports=exports,
         files=files,
         documents=documents,
         touches=touches,

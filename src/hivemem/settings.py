@@ -179,6 +179,12 @@ class Settings:
         minimum=0,
         maximum=36_500,
     )
+    export_retention_hours: float = _setting(
+        24.0,
+        "How long the document of an export can be downloaded.",
+        minimum=0.1,
+        maximum=720.0,
+    )
     max_import_batch: int = _setting(
         256,
         "Nodes that `hivemem import` stores in one transaction; more is faster and holds the write lock "

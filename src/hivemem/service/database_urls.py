@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from hivemem.errors import InvalidInput
 from hivemem.service.schema import needed_driver
-from hivemem.storage.rows import RowSource, RowTarget
+from hivemem.storage.rows import FillGraph, RowSource, RowTarget
+from hivemem.storage.sqlite.filling import fill_graph
 from hivemem.storage.sqlite.rows import SqliteSource, SqliteTarget
 
 _FORMS = "sqlite:///PATH or postgresql://USER@HOST/DATABASE"
@@ -71,3 +73,14 @@ def open_target(url: DatabaseUrl) -> RowTarget:
         from hivemem.storage.postgres.rows import PostgresTarget
 
     return PostgresTarget.open(Address.parse(url.url))
+
+
+def graph_filler(url: DatabaseUrl, *, busy_timeout_seconds: float) -> FillGraph:
+    """What puts rows in the place of an empty graph of the database."""
+    if url.path is not None:
+        return partial(fill_graph, url.path, busy_timeout_seconds)
+    with needed_driver():
+        from hivemem.storage.postgres.connection import Address
+        from hivemem.storage.postgres.filling import fill_graph as fill_graph_of_postgres
+
+    return partial(fill_graph_of_postgres, Address.parse(url.url))

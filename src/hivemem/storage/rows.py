@@ -6,7 +6,7 @@ Calls block; a copy runs in a thread, or in a process of its own.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -26,6 +26,10 @@ class RowSource(Protocol):
 
     def rows(self, table: Table, after: Key | None = None) -> Iterator[Row]:
         """The rows of a table in the order of its key, after a key or all, read as they are asked for."""
+        ...
+
+    def rows_of(self, table: Table, graph_id: str) -> Iterator[Row]:
+        """The rows that a table of `GRAPH_TABLES` has of one graph, as `rows` gives them."""
         ...
 
     def close(self) -> None:
@@ -57,6 +61,22 @@ class RowTarget(RowSource, Protocol):
 
     def publish(self) -> None:
         """Remove the note and let others use the database. It is closed afterwards."""
+        ...
+
+
+class FillGraph(Protocol):
+    """Puts rows in the place of an empty graph: all of them or none."""
+
+    def __call__(self, graph_id: str, rows: Callable[[Table], Iterable[Row]]) -> None:
+        """Ask for the rows of each table of `GRAPH_TABLES` in turn, and insert them.
+
+        A blank `user_profile`, which every graph begins with, gives way. Whatever `rows` raises ends it, with
+        nothing written. Other writers of a SQLite file wait meanwhile.
+
+        Raises:
+            Conflict: The graph is not empty (`graph_not_empty`).
+            InvalidInput: The rows contradict each other, or the schema.
+        """
         ...
 
 

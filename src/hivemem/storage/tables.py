@@ -300,6 +300,11 @@ TABLES: tuple[Table, ...] = (
     ),
 )
 
+GRAPH_TABLES: tuple[Table, ...] = tuple(
+    table for table in TABLES if table.key[0] == "graph_id" and table.name != "graphs"
+)
+"""The tables that hold a graph's content, in the order of `TABLES`; `graph_id` is their first column."""
+
 LEFT_BEHIND = {
     "blobs": "bytes of files are copied as files, since SQLite keeps them in a folder",
     "blob_chunks": "as blobs",

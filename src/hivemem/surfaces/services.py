@@ -11,6 +11,7 @@ from hivemem.ports.store import Store
 from hivemem.service.access import Access
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
+from hivemem.service.exporting import Exports
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.ingest import Ingest
@@ -64,6 +65,8 @@ class Services(Protocol):
     def timeline(self) -> Timeline: ...  # noqa: D102
     @property
     def chat_context(self) -> ChatContext: ...  # noqa: D102
+    @property
+    def exports(self) -> Exports: ...  # noqa: D102
     @property
     def skills(self) -> Skills: ...  # noqa: D102
     @property

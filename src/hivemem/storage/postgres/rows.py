@@ -14,12 +14,12 @@ from psycopg.rows import TupleRow
 from hivemem.errors import Conflict
 from hivemem.storage.postgres.connection import Address, our_errors
 from hivemem.storage.postgres.migrate import latest_version, prepare_database
-from hivemem.storage.rows import Key, Row, size_bytes
+from hivemem.storage.rows import Key, Row, Value, size_bytes
 from hivemem.storage.tables import TABLES, ColumnKind, Table
 
 Connection: TypeAlias = "psycopg.Connection[TupleRow]"
 
-_TYPES = {ColumnKind.TEXT: "text", ColumnKind.INTEGER: "int8", ColumnKind.BYTES: "bytea"}
+TYPES = {ColumnKind.TEXT: "text", ColumnKind.INTEGER: "int8", ColumnKind.BYTES: "bytea"}
 _FETCH_BYTES = 2_000_000
 _FETCH_ROWS = 500
 
@@ -55,8 +55,16 @@ class _Rows:
         """See `RowSource.rows`."""
         beyond = "" if after is None else " WHERE ({key}) > ({marks})"
         query = _sql(f"SELECT {{names}} FROM {{table}}{beyond} ORDER BY {{key}}", table)
+        yield from self._fetched(table, query, after or ())
+
+    def rows_of(self, table: Table, graph_id: str) -> Iterator[Row]:
+        """See `RowSource.rows_of`."""
+        query = _sql("SELECT {names} FROM {table} WHERE graph_id = %s ORDER BY {key}", table)
+        yield from self._fetched(table, query, (graph_id,))
+
+    def _fetched(self, table: Table, query: sql.Composed, arguments: Sequence[Value]) -> Iterator[Row]:
         with our_errors(self._address), self._connection.cursor(table.name, binary=True) as cursor:
-            cursor.execute(query, after or ())
+            cursor.execute(query, arguments)
             size = 1
             while fetched := cursor.fetchmany(size):
                 yield from fetched
@@ -86,7 +94,7 @@ class PostgresSource(_Rows):
             Conflict: Its schema is not this program's, or it is itself an unfinished copy.
         """
         with our_errors(address):
-            connection = _connect(address)
+            connection = open_connection(address)
             try:
                 connection.execute(_SNAPSHOT)
                 source = cls(address, connection)
@@ -113,7 +121,7 @@ class PostgresTarget(_Rows):
                 not this program's.
         """
         with our_errors(address):
-            connection = _connect(address)
+            connection = open_connection(address)
             try:
                 target = cls(address, connection)
                 if not target._one(_LOCK):
@@ -138,7 +146,7 @@ class PostgresTarget(_Rows):
         try:
             with our_errors(self._address), self._connection.transaction():
                 with self._connection.cursor() as cursor, cursor.copy(query) as copy:
-                    copy.set_types([_TYPES[column.kind] for column in table.columns])
+                    copy.set_types([TYPES[column.kind] for column in table.columns])
                     for row in rows:
                         copy.write_row(row)
                 self._connection.execute(_PUT_NOTE, (note,))
@@ -189,7 +197,8 @@ class PostgresTarget(_Rows):
             self._connection.execute(_MAKE_NOTE)
 
 
-def _connect(address: Address) -> Connection:
+def open_connection(address: Address) -> Connection:
+    """A connection for work that may take longer than a request."""
     parameters: dict[str, Any] = {**address.parameters}
     connection = psycopg.connect(autocommit=True, **parameters)
     connection.execute(_NO_TIMEOUTS)

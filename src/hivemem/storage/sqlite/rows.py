@@ -46,6 +46,14 @@ class _Rows:
             # Not `yield from` the cursor: ending early would close it, maybe after its connection.
             yield from (row for row in rows)
 
+    def rows_of(self, table: Table, graph_id: str) -> Iterator[Row]:
+        """See `RowSource.rows_of`."""
+        key = ", ".join(table.key)
+        sql = f"SELECT {', '.join(table.names)} FROM {table.name} WHERE graph_id = ? ORDER BY {key}"
+        with our_errors(self._path):
+            rows = self._connection.execute(sql, (graph_id,))
+            yield from (row for row in rows)
+
     def close(self) -> None:
         """See `RowSource.close`."""
         self._connection.close()

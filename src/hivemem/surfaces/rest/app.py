@@ -20,6 +20,7 @@ from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, AnyOperation, R
 from hivemem.surfaces.rest.body import json_object
 from hivemem.surfaces.rest.credentials import authenticated
 from hivemem.surfaces.rest.edge import AllowedHosts, Edge
+from hivemem.surfaces.rest.exports import export_routes
 from hivemem.surfaces.rest.health import health
 from hivemem.surfaces.rest.openapi import openapi_document
 from hivemem.surfaces.services import Services
@@ -46,6 +47,7 @@ def build_app(services: Services) -> Starlette:
         # An object, not a function: Starlette hands it the request for every method.
         Route("/mcp", mcp),
         *oauth_routes(services),
+        *export_routes(services),
         *(
             Route(
                 # A key may hold slashes, and the server decodes %2F: the property takes the whole rest.

@@ -12,6 +12,7 @@ from pydantic.json_schema import models_json_schema
 import hivemem
 from hivemem.surfaces.answers import AliveAnswer, ErrorAnswer, HealthAnswer, ReadyAnswer
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Access, AnyOperation, RestRoute
+from hivemem.surfaces.rest.exports import ExportAnswer, export_paths
 from hivemem.surfaces.schemas import slim_schema
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -33,7 +34,7 @@ _REFUSALS = {
 def openapi_document() -> dict[str, Any]:
     """The document; built once."""
     outputs: list[type[BaseModel]] = [operation.output for operation in OPERATIONS]
-    outputs += [AliveAnswer, ErrorAnswer, HealthAnswer, ReadyAnswer]
+    outputs += [AliveAnswer, ErrorAnswer, ExportAnswer, HealthAnswer, ReadyAnswer]
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
         *((operation.input, "validation") for operation in OPERATIONS),
         *((output, "serialization") for output in outputs),
@@ -46,6 +47,7 @@ def openapi_document() -> dict[str, Any]:
             "get": _plain("Whether the models are loaded.", "ReadyAnswer", ("503",), secured=False)
         },
     }
+    paths |= export_paths(_plain)
     for operation in OPERATIONS:
         for route in operation.routes:
             described = _operation(operation, route)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -490,12 +491,13 @@ def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
 def _check_origin(name: str, value: str) -> None:
     if not value:
         return
-    parts = urlsplit(value)
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or value.rstrip("/") != f"{parts.scheme}://{parts.netloc}"
-    ):
+    try:
+        parts = urlsplit(value)
+        # Reading the port checks it.
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits or not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]_-]+/?", value):
         raise InvalidInput(
             f"{name} is {value!r}; give scheme and host only, as in 'https://memory.example.org'."
         )

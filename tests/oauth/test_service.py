@@ -163,6 +163,14 @@ async def test_of_exchanges_at_once_one_wins_and_the_grant_ends(world: World) ->
     assert not await world.works(won[0])
 
 
+async def test_a_code_of_a_grant_that_ended_is_worth_nothing(world: World) -> None:
+    code = await world.code()
+    owner = (await world.identity()).user_id
+    await world.oauth.revoke_grant(owner, (await world.oauth.grants(owner))[0].grant_id)
+    with pytest.raises(InvalidGrant, match="revoked"):
+        await world.exchange(code)
+
+
 async def test_two_servers_at_once_exchange_a_code_once(backend: Backend, tmp_path: Path) -> None:
     if not backend.capabilities.shared:
         pytest.skip("the backend is private to its process")

@@ -223,8 +223,8 @@ class OAuth:
         if kept.used_at is not None:
             await self._store.revoke_grant(grant.grant_id, now)
             raise InvalidGrant("the authorization code was used before; sign in again.")
-        if kept.expires_at <= now:
-            raise InvalidGrant("the authorization code has expired; sign in again.")
+        if kept.expires_at <= now or grant.revoked_at is not None:
+            raise InvalidGrant("the authorization code has expired or was revoked; sign in again.")
         if not _same_place(kept, redirect_uri):
             raise InvalidGrant("redirect_uri is not the one of the authorization request.")
         if not _VERIFIER.fullmatch(verifier) or not _proves(verifier, kept.code_challenge):

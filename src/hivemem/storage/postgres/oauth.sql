@@ -78,8 +78,10 @@ WHERE hash = :hash AND used_at IS NULL
 RETURNING hash
 
 -- name: add_token
+-- It is there already when a commit had happened whose answer was lost.
 INSERT INTO oauth_tokens (hash, kind, grant_id, scopes, expires_at)
 VALUES (:hash, :kind, :grant_id, :scopes, :expires_at)
+ON CONFLICT (hash) DO NOTHING
 
 -- name: token
 SELECT t.hash, t.kind, t.scopes, t.expires_at, t.used_at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -446,6 +447,22 @@ async def test_bodies_that_cannot_be_read_are_errors_of_oauth(
     response = await api.anonymous.post("/token", content=body, headers={"Content-Type": content_type})
     assert response.status_code in (400, 415)
     assert response.json()["error"] == "invalid_request"
+
+
+@pytest.mark.parametrize("odd", ["\x00", "a\x00b", "é", "\ud800", "☕" * 300])
+async def test_odd_characters_are_answered(api: Served, program: Program, odd: str) -> None:
+    body = json.dumps({"client_id": program.client_id, "grant_type": "refresh_token", "refresh_token": odd})
+    for content in (body, body.replace(program.client_id, json.dumps(odd)[1:-1])):
+        response = await api.anonymous.post(
+            "/token", content=content, headers={"Content-Type": "application/json"}
+        )
+        assert response.status_code in (400, 401), response.text
+    named = await register(api.anonymous, client_name=f"a{odd}", grant_types=["authorization_code", odd])
+    assert named.status_code in (201, 400)
+    if odd != "\ud800":
+        assert (await program.authorize(client_id=odd)).status_code == 400
+        decided = await program.decide(await program.consent_page(api.key, state=odd))
+        assert query_of(decided)["state"] == odd
 
 
 async def test_a_revoked_key_ends_what_was_granted_with_it(api: Served, program: Program) -> None:

@@ -44,7 +44,9 @@ from hivemem.errors import InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import OAuthStore
 
+CODE_GRANT_TYPE = "authorization_code"
 REFRESH_GRANT_TYPE = "refresh_token"
+GRANT_TYPES = (CODE_GRANT_TYPE, REFRESH_GRANT_TYPE)
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -123,6 +125,9 @@ class OAuth:
 
     async def client(self, client_id: str) -> OAuthClient | None:
         """A program that may ask; None when it is unknown or revoked."""
+        # Ids are plain ASCII; others need not be looked for, and some databases could not.
+        if not client_id.isascii() or not client_id.isprintable():
+            return None
         client = await self._store.oauth_client(client_id)
         return client if client is not None and client.revoked_at is None else None
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from hivemem.domain.access import hash_api_key as hash_of
 from hivemem.domain.oauth import SCOPES, ClientAuthentication, OAuthClient, known_scopes
 from hivemem.errors import InvalidInput
-from hivemem.service.oauth import OAuth
+from hivemem.service.oauth import GRANT_TYPES, OAuth
 from hivemem.surfaces.oauth.client_documents import ClientDocuments, is_document_address
 from hivemem.surfaces.oauth.rate_limit import RateLimit
 from hivemem.surfaces.oauth.wire import MAX_BODY_BYTES, OAuthError, Parameters, json_answer
@@ -50,7 +50,7 @@ class Clients:
         client, secret = await self._oauth.register(
             name=_shown(metadata.client_name),
             redirect_uris=redirect_uris,
-            grant_types=tuple(metadata.grant_types),
+            grant_types=tuple(one for one in GRANT_TYPES if one in metadata.grant_types),
             scopes=scopes,
             # RFC 7591 (2) names the one that is meant when none is.
             authentication=ClientAuthentication(
@@ -60,6 +60,7 @@ class Clients:
         answer: dict[str, object] = {
             **metadata.model_dump(mode="json", exclude_none=True),
             "redirect_uris": redirect_uris,
+            "grant_types": client.grant_types,
             "scope": " ".join(client.scopes),
             "token_endpoint_auth_method": client.authentication.value,
             "client_id": client.client_id,

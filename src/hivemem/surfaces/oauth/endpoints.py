@@ -17,7 +17,7 @@ from hivemem.domain.oauth import (
 )
 from hivemem.domain.redirect_uris import redirect_uris_match, with_parameters
 from hivemem.errors import HivememError, InvalidInput, Unauthorized
-from hivemem.service.oauth import OAuth
+from hivemem.service.oauth import CODE_GRANT_TYPE, GRANT_TYPES, OAuth
 from hivemem.settings import Settings
 from hivemem.surfaces.envelope import answer_headers, http_status
 from hivemem.surfaces.oauth.addresses import MCP_PATH, base_address
@@ -148,13 +148,13 @@ class Tokens:
         client = await self._clients.authenticated(request, sent)
         _check_resources(sent, base_address(self._settings, request))
         grant_type = sent.required("grant_type")
-        if grant_type not in ("authorization_code", "refresh_token"):
+        if grant_type not in GRANT_TYPES:
             raise OAuthError(
-                "unsupported_grant_type", f"{grant_type[:100]!r}: use authorization_code or refresh_token."
+                "unsupported_grant_type", f"{grant_type[:100]!r}: use {' or '.join(GRANT_TYPES)}."
             )
         if grant_type not in client.grant_types:
             raise OAuthError("unauthorized_client", f"the program did not register for {grant_type}.")
-        if grant_type == "authorization_code":
+        if grant_type == CODE_GRANT_TYPE:
             issued = await self._oauth.exchange_code(
                 client,
                 sent.required("code"),

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hivemem.domain.oauth import SCOPES, ClientAuthentication
+from hivemem.service.oauth import GRANT_TYPES
 from hivemem.surfaces.oauth.addresses import (
     MCP_PATH,
     RESOURCE_METADATA_PATH,
@@ -79,7 +80,7 @@ def _server_metadata(base: str, documents: bool) -> dict[str, object]:
         "scopes_supported": SCOPES,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "grant_types_supported": GRANT_TYPES,
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": _METHODS,
         "revocation_endpoint_auth_methods_supported": _METHODS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
@@ -16,6 +17,7 @@ from hivemem.surfaces.wire_json import dump_json
 
 MAX_BODY_BYTES = 64 * 1024
 _MAX_PARAMETERS = 50
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ERROR_CODES = ("invalid_grant", "invalid_scope", "invalid_redirect_uri", "invalid_client_metadata")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -132,6 +134,9 @@ def error_answer(status: int, error: str, description: str, headers: Mapping[str
 
 def _parameters(pairs: list[tuple[str, str]]) -> Parameters:
     sent = [(name, value) for name, value in pairs if value]
+    for _, value in sent:
+        if _SURROGATE.search(value):
+            raise OAuthError("invalid_request", "a parameter holds half a character (a lone surrogate).")
     values = {name: value for name, value in sent if name != "resource"}
     names = [name for name, _ in sent if name != "resource"]
     return Parameters(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from hivemem.domain.text import storable_text
 from hivemem.errors import InvalidInput
@@ -59,7 +60,11 @@ def parse_input(
         InvalidInput: A property is missing, mistyped, out of range, nested too deeply or not storable.
             The message begins with its JSON pointer, such as `/max_results`.
     """
-    given = {name: value for name, value in arguments.items() if value is not None}
+    given = {
+        name: _whole(value, model.model_fields.get(name))
+        for name, value in arguments.items()
+        if value is not None
+    }
     _require_storable(given, "", 1)
     unknown = tuple(sorted(set(given) - set(model.model_fields) - _TOLERATED))
     try:
@@ -78,6 +83,14 @@ def pointer(location: tuple[str | int, ...]) -> str:
         '/relationships/0/a~1b'
     """
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
+
+
+def _whole(value: object, field: FieldInfo | None) -> object:
+    """5.0 is an integer in JSON, and stands for 5 where one is expected."""
+    if not isinstance(value, float) or not value.is_integer() or field is None:
+        return value
+    expected: Any = field.annotation
+    return int(value) if expected in (int, int | None) else value
 
 
 def _sentence(item: Mapping[str, Any]) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from hivemem.projection import adjacency, postings, vectors
+from hivemem.projection import adjacency, inverted_index, vectors
 
 
 @pytest.fixture(scope="module", autouse=True)
 def early_compaction() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (adjacency, postings, vectors):
+        for module in (adjacency, inverted_index, vectors):
             patch.setattr(module, "_COMPACT_MINIMUM", 3)
         yield

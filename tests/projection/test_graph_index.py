@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hivemem.domain.graph import ChangedNode, ChangePage, Kind, NodeWrite, Removal
 from hivemem.domain.node import EnrichmentStatus
 from hivemem.errors import Corruption
-from hivemem.projection import GraphIndex, postings
+from hivemem.projection import GraphIndex, inverted_index
 from hivemem.projection import vectors as vectors_module
 from hivemem.retrieval.analyse import analyse_query
 from hivemem.storage.memory import MemoryStore
@@ -292,7 +292,7 @@ def test_a_search_in_another_thread_sees_whole_pages_only() -> None:
 
 @pytest.fixture
 def late_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (postings, vectors_module):
+    for module in (inverted_index, vectors_module):
         monkeypatch.setattr(module, "_COMPACT_MINIMUM", 64)
 
 

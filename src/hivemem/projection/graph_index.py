@@ -15,10 +15,10 @@ from hivemem.domain.graph import ChangePage, Kind
 from hivemem.domain.node import Node
 from hivemem.domain.text import string_values
 from hivemem.projection.adjacency import Adjacency
-from hivemem.projection.arrays import with_room
 from hivemem.projection.hits import Neighbour, PassageHit, TermHit, TermScore
 from hivemem.projection.numbers import NodeNumbers
 from hivemem.projection.postings import Postings
+from hivemem.projection.revisions import RevisionTable
 from hivemem.projection.vectors import Vectors
 from hivemem.retrieval.analyse import AnalysedQuery, DocumentTerms, document_terms
 
@@ -39,31 +39,6 @@ class GraphParts:
     vectors: Vectors
     adjacency: Adjacency
     revisions: RevisionTable
-
-
-class RevisionTable:
-    """For each described node the graph's revision at its last change."""
-
-    def __init__(self, numbers: NodeNumbers) -> None:
-        self._numbers = numbers
-        self._revisions = np.zeros(0, dtype=np.int64)
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory held."""
-        return self._revisions.nbytes
-
-    def put(self, key: str, revision: int) -> None:
-        """Note the revision of a node that another part of the index holds."""
-        number = self._numbers.find(key)
-        assert number is not None
-        self._revisions = with_room(self._revisions, number + 1)
-        self._revisions[number] = revision
-
-    def of(self, nodes: Sequence[int]) -> list[int]:
-        """The revision of each node, 0 for one that is not described."""
-        self._revisions = with_room(self._revisions, self._numbers.room)
-        return self._revisions[list(nodes)].tolist()
 
 
 class GraphIndex:

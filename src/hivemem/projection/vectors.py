@@ -21,8 +21,8 @@ _COMPACT_MINIMUM = 64
 _FEW_REMOVALS = 64
 EXACT_ROWS = 25_000
 """Up to this many passages every one is scored; more are sifted by their signs first (measured)."""
-_SIFTED = 4_000
-_SIFTED_PER_HIT = 40
+_SIFTED = 3_000
+_SIFTED_PER_HIT = 30
 _SIFTED_SHARE = 128
 _SIFTED_MOST = 8_000
 _ROUNDING = 1e-5

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.models.hashing import HashingEmbedder
+from hivemem.service import recall as recall_module
+from hivemem.service.first_stage import FirstStage
 from hivemem.service.recall import RecallResult
 from hivemem.service.reembed import Reembed
 from hivemem.storage.sqlite import SqliteStore
@@ -120,3 +126,54 @@ async def test_an_embedder_that_comes_later_is_taken_up(build: Build) -> None:
     result = await world.recall("rope")
     assert result.meta["legs"]["dense"]["hits"] == len(HARBOUR)
     assert "degraded" not in result.meta
+
+
+def writes_between(world: RecallWorld, monkeypatch: pytest.MonkeyPatch, texts: list[str]) -> list[str]:
+    """Store the next of `texts` whenever records are about to be fetched; returns the log of searches."""
+    searches: list[str] = []
+    plain_nodes, plain_stage = world.store.nodes, recall_module.first_stage
+
+    async def nodes(graph_id: str, keys: Collection[str]) -> dict[str, Node]:
+        # The writer reads its own snapshot, so only a recall comes here.
+        if texts:
+            monkeypatch.setattr(world.store, "nodes", plain_nodes)
+            await world.put("note", texts.pop(0))
+            monkeypatch.setattr(world.store, "nodes", nodes)
+        return await plain_nodes(graph_id, keys)
+
+    def stage(*given: Any, **named: Any) -> FirstStage:
+        searches.append("search")
+        return plain_stage(*given, **named)
+
+    monkeypatch.setattr(world.store, "nodes", nodes)
+    monkeypatch.setattr(recall_module, "first_stage", stage)
+    return searches
+
+
+async def test_a_node_that_changes_after_the_search_is_searched_again(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build()
+    await world.put("note", "The rope is frayed.")
+    await world.put("other", "The rope locker is dry.")
+    searches = writes_between(world, monkeypatch, ["The lamp is lit and no rope is left."])
+    [hit] = [hit for hit in (await world.recall("lamp lit rope")).hits if hit.node.key == "note"]
+    assert searches == ["search", "search"]
+    assert hit.node.description == "The lamp is lit and no rope is left."
+    assert "holds every word of the query" in hit.reasons
+
+
+async def test_a_node_that_changes_again_is_shown_without_evidence_of_an_old_text(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = build()
+    await world.put("note", "The rope is frayed.")
+    searches = writes_between(
+        world, monkeypatch, ["The frayed rope was cut.", "The rope: frayed, cut and thrown away."]
+    )
+    [hit] = (await world.recall("frayed rope")).hits
+    assert searches == ["search", "search"]
+    assert hit.node.description == "The rope: frayed, cut and thrown away."
+    assert set(hit.scores) == {"relevance"}
+    assert not any(reason.startswith(("holds", "nearness")) for reason in hit.reasons)
+    assert hit.node.enrichment_status is not EnrichmentStatus.PENDING

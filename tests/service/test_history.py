@@ -56,6 +56,29 @@ async def test_a_forgotten_node_comes_back_with_what_went_with_it(
     assert (node.description, node.created_at) == ("Two.", created_at)
 
 
+async def test_a_forgotten_node_takes_part_again_where_it_did(
+    world: World, history: History, change: Change
+) -> None:
+    four = {"participant_keys": ["fact_a", "fact_b", "fact_c", "fact_d"], "relationship": "met in the hall"}
+    five = {**four, "participant_keys": [*four["participant_keys"], "fact_e"]}
+    stored = await world.put("fact_a", "One.", four, five)
+    four_id, five_id = (one.entity_id for one in stored.created)
+    before = await world.store.hyperedges(GRAPH, [four_id, five_id])
+    await change.forget_node(OWNER, "fact_a")
+    left = await world.store.hyperedges(GRAPH, [four_id, five_id])
+    assert [len(one.participants) for one in left.values()] == [3, 4]
+    assert (await history.restore(OWNER, "fact_a")).relationships == 2
+    now = await world.store.hyperedges(GRAPH, [four_id, five_id])
+    assert [now[id].participants for id in now] == [before[id].participants for id in before]
+    assert [one.write_version for one in now.values()] == [3, 3]
+
+    await change.forget_node(OWNER, "fact_a")
+    await change.forget_node(OWNER, "fact_b")
+    assert (await history.restore(OWNER, "fact_a")).relationships == 0, "they have changed since"
+    rest = await world.store.hyperedges(GRAPH, [four_id, five_id])
+    assert [one.keys for one in rest.values()] == [("fact_c", "fact_d", "fact_e")]
+
+
 async def test_what_was_stored_again_meanwhile_is_not_doubled(
     world: World, history: History, change: Change
 ) -> None:

@@ -111,6 +111,12 @@ class GraphStore(Protocol):
         """The history of one thing, newest first; empty when it never existed."""
         ...
 
+    async def versions_before(
+        self, graph_id: GraphId, kind: Kind, ids: Collection[str], revision: int
+    ) -> dict[str, Version]:
+        """The newest version of each of `ids` before `revision`; what had none is left out."""
+        ...
+
     async def without_vectors(self, graph_id: GraphId, model_id: str, *, limit: int = 100) -> Sequence[Node]:
         """Described nodes that have no vectors of `model_id`, in key order: work for the embedder."""
         ...

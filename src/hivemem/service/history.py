@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,7 +48,8 @@ class _Lost:
     """What went with a forgotten node, and can come back: its other ends exist."""
 
     edges: tuple[Edge, ...] = ()
-    hyperedges: tuple[Hyperedge, ...] = ()
+    hyperedges: tuple[tuple[Hyperedge, Hyperedge | None], ...] = ()
+    """Each with what is left of it, None when it is gone."""
 
 
 class History:
@@ -126,18 +128,19 @@ class History:
             return _Lost()
         page = await self._store.changes(graph_id, removal.revision - 1, model_id="", limit=1)
         gone = [one for one in page.removals if one.revision == removal.revision]
-        edges: list[Edge] = []
-        hyperedges: list[Hyperedge] = []
-        for one in gone:
-            if one.kind is Kind.NODE:
-                continue
-            _, before, *_ = await self._store.versions(graph_id, one.kind, one.id)
-            if isinstance(before.state, Edge):
-                edges.append(before.state)
-            elif isinstance(before.state, Hyperedge):
-                hyperedges.append(before.state)
-        ends = {key for edge in edges for key in (edge.from_key, edge.to_key)}
-        ends.update(key for hyperedge in hyperedges for key in hyperedge.keys)
+        # Hyperedges that lost the node and nothing since, still with three others or more.
+        smaller = {one.hyperedge_id: one for one in page.hyperedges if one.revision == removal.revision}
+        edge_ids = [one.id for one in gone if one.kind is Kind.EDGE]
+        hyperedge_ids = [*(one.id for one in gone if one.kind is Kind.HYPEREDGE), *smaller]
+        before = await asyncio.gather(
+            self._store.versions_before(graph_id, Kind.EDGE, edge_ids, removal.revision),
+            self._store.versions_before(graph_id, Kind.HYPEREDGE, hyperedge_ids, removal.revision),
+        )
+        states = [version.state for versions in before for version in versions.values()]
+        edges = [state for state in states if isinstance(state, Edge)]
+        hyperedges = [state for state in states if isinstance(state, Hyperedge) and key in state.keys]
+        ends = {end for edge in edges for end in (edge.from_key, edge.to_key)}
+        ends.update(end for hyperedge in hyperedges for end in hyperedge.keys)
         snapshot = await self._store.snapshot(
             graph_id, ends, [edge.identity for edge in edges], [one.identity for one in hyperedges]
         )
@@ -149,7 +152,7 @@ class History:
                 if edge.identity not in snapshot.edges and {edge.from_key, edge.to_key} <= exists.keys()
             ),
             hyperedges=tuple(
-                one
+                (one, smaller.get(one.hyperedge_id))
                 for one in hyperedges
                 if one.identity not in snapshot.hyperedges and set(one.keys) <= exists.keys()
             ),
@@ -193,9 +196,10 @@ def _batch(
         ),
         hyperedges=tuple(
             HyperedgeWrite(
-                hyperedge=replace(one, write_version=one.write_version + 1, updated_at=at), expected=0
+                hyperedge=replace(one, write_version=(left or one).write_version + 1, updated_at=at),
+                expected=0 if left is None else left.write_version,
             )
-            for one in lost.hyperedges
+            for one, left in lost.hyperedges
         ),
         timeline=(
             TimelineEntry(

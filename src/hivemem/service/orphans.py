@@ -58,16 +58,17 @@ class Orphans:
             nodes: Sequence[Node] = await self._store.scan(graph_id, after=after, limit=_PAGE)
             for node in nodes:
                 if len(found) == limit:
-                    return OrphansResult(orphans=tuple(found), next_cursor=_cursor_of(after))
+                    return OrphansResult(orphans=tuple(found), next_cursor=cursor_after(after))
                 after = node.key
                 if node.key != USER_PROFILE_KEY and not index.degree(node.key):
                     found.append(node)
             if len(nodes) < _PAGE:
                 return OrphansResult(orphans=tuple(found), next_cursor=None)
-        return OrphansResult(orphans=tuple(found), next_cursor=_cursor_of(after))
+        return OrphansResult(orphans=tuple(found), next_cursor=cursor_after(after))
 
 
-def _cursor_of(key: str | None) -> str:
+def cursor_after(key: str | None) -> str:
+    """The cursor of a page that follows the node `key`; None for the first page."""
     return base64.urlsafe_b64encode((key or "").encode()).decode().rstrip("=")
 
 

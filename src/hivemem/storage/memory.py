@@ -227,6 +227,14 @@ class MemoryStore(MemoryOAuth, MemoryExports):
         """See `GraphStore.versions`."""
         return list(reversed(self._graph(graph_id).versions.get((kind, id), ())))
 
+    async def versions_before(
+        self, graph_id: GraphId, kind: Kind, ids: Collection[str], revision: int
+    ) -> dict[str, Version]:
+        """See `GraphStore.versions_before`."""
+        versions = self._graph(graph_id).versions
+        earlier = {id: [one for one in versions.get((kind, id), ()) if one.revision < revision] for id in ids}
+        return {id: some[-1] for id, some in earlier.items() if some}
+
     async def without_vectors(self, graph_id: GraphId, model_id: str, *, limit: int = 100) -> Sequence[Node]:
         """See `GraphStore.without_vectors`."""
         graph = self._graph(graph_id)

@@ -107,7 +107,8 @@ def fit_items(
         return list(items), 0
     kept = len(items)
     level = water_level(sizes, budget)
-    while level < minimum and kept > 1:
+    # Small items are whole below the minimum, and enough of them are left out when the rest fits.
+    while level < minimum and kept > 1 and sum(sizes[:kept]) > budget:
         kept -= 1
         level = water_level(sizes[:kept], budget)
     fitted = [

@@ -172,6 +172,27 @@ async def test_versions_hold_every_state_newest_first(store: Store) -> None:
     assert await store.versions(OTHER_GRAPH, Kind.NODE, "a_1") == []
 
 
+async def test_the_newest_versions_before_a_revision(store: Store) -> None:
+    first = node("a_1", "First.")
+    await store.apply(GRAPH, batch(first, node("b_1")))
+    await store.apply(GRAPH, batch(update(first, description="Second.")))
+    await store.apply(GRAPH, batch(delete(replace(first, write_version=2))))
+    await store.apply(GRAPH, batch(node("a_1", "Again."), edge("a_1", "b_1")))
+    histories = {key: await store.versions(GRAPH, Kind.NODE, key) for key in ("a_1", "b_1")}
+    for revision in range(6):
+        expected = {
+            key: next(one for one in history if one.revision < revision)
+            for key, history in histories.items()
+            if any(one.revision < revision for one in history)
+        }
+        asked = ["a_1", "b_1", "nobody_1", "a\x00", "日"]
+        assert await store.versions_before(GRAPH, Kind.NODE, asked, revision) == expected
+    assert (await store.versions_before(GRAPH, Kind.NODE, ["a_1"], 4))["a_1"].state is None
+    assert await store.versions_before(GRAPH, Kind.EDGE, ["a_1"], 9) == {}
+    assert await store.versions_before(OTHER_GRAPH, Kind.NODE, ["a_1"], 9) == {}
+    assert await store.versions_before(GRAPH, Kind.NODE, [], 9) == {}
+
+
 async def test_versions_of_relationships(store: Store) -> None:
     one, three = edge("a_1", "b_1", data={"x": [1]}), hyperedge("c_1", "a_1", "b_1", description="Text.")
     await store.apply(GRAPH, batch(*ABC, one, three))

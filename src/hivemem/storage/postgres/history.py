@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from hivemem.domain.node import Node
 from hivemem.errors import InvalidInput
 from hivemem.storage.graph_rows import damaged_row
 from hivemem.storage.postgres.statements import named_statements
-from hivemem.storage.postgres.transaction import Query, Row, Transaction
+from hivemem.storage.postgres.transaction import Query, Row, Transaction, findable
 from hivemem.storage.states import decode_state, encode_state
 from hivemem.storage.times import from_microseconds, to_microseconds
 
@@ -81,6 +81,17 @@ def versions(graph_id: GraphId, kind: Kind, id: str) -> Query[Sequence[Version]]
         sql=_SQL["versions"],
         arguments={"graph_id": graph_id, "kind": kind.value, "id": id},
         decode=lambda rows: [_version_from_row(kind, id, row) for row in rows],
+    )
+
+
+def versions_before(
+    graph_id: GraphId, kind: Kind, ids: Collection[str], revision: int
+) -> Query[dict[str, Version]]:
+    """The newest version of each of `ids` before `revision`."""
+    return Query(
+        sql=_SQL["versions_before"],
+        arguments={"graph_id": graph_id, "kind": kind.value, "ids": findable(ids), "revision": revision},
+        decode=lambda rows: {id: _version_from_row(kind, id, tuple(row)) for id, *row in rows},
     )
 
 

@@ -34,6 +34,17 @@ FROM versions
 WHERE graph_id = :graph_id AND kind = :kind AND id = :id
 ORDER BY revision DESC
 
+-- name: versions_before
+SELECT before.id, before.revision, before.recorded_at, before.state
+FROM unnest(:ids::text[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT id, revision, recorded_at, state
+    FROM versions
+    WHERE graph_id = :graph_id AND kind = :kind AND versions.id = wanted.id AND revision < :revision
+    ORDER BY revision DESC
+    LIMIT 1
+) AS before
+
 -- name: version_at
 SELECT recorded_at, state
 FROM versions

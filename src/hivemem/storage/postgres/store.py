@@ -151,6 +151,12 @@ class PostgresStore:
         """See `GraphStore.versions`."""
         return await self._pool.ask(history.versions(graph_id, kind, id))
 
+    async def versions_before(
+        self, graph_id: GraphId, kind: Kind, ids: Collection[str], revision: int
+    ) -> dict[str, Version]:
+        """See `GraphStore.versions_before`."""
+        return await self._pool.ask(history.versions_before(graph_id, kind, ids, revision))
+
     async def without_vectors(self, graph_id: GraphId, model_id: str, *, limit: int = 100) -> Sequence[Node]:
         """See `GraphStore.without_vectors`."""
         return await self._pool.ask(nodes.without_vectors(graph_id, model_id, limit))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -75,6 +76,15 @@ def versions(connection: sqlite3.Connection, graph_id: GraphId, kind: Kind, id: 
     """The history of one thing, newest first."""
     rows = connection.execute(_SQL["versions"], {"graph_id": graph_id, "kind": kind, "id": id})
     return [_version_from_row(kind, id, row) for row in rows]
+
+
+def versions_before(
+    connection: sqlite3.Connection, graph_id: GraphId, kind: Kind, ids: Collection[str], revision: int
+) -> dict[str, Version]:
+    """The newest version of each of `ids` before `revision`."""
+    arguments = {"graph_id": graph_id, "kind": kind, "ids": json.dumps([*ids]), "revision": revision}
+    rows = connection.execute(_SQL["versions_before"], arguments)
+    return {id: _version_from_row(kind, id, row) for id, *row in rows}
 
 
 def _version_from_row(kind: Kind, id: str, row: Sequence[Any]) -> Version:

@@ -22,6 +22,18 @@ FROM versions
 WHERE graph_id = :graph_id AND kind = :kind AND id = :id
 ORDER BY revision DESC
 
+-- name: versions_before
+SELECT versions.id, versions.revision, versions.recorded_at, versions.state
+FROM json_each(:ids) AS wanted
+CROSS JOIN versions
+    ON versions.graph_id = :graph_id AND versions.kind = :kind AND versions.id = wanted.value
+    AND versions.revision = (
+        SELECT max(earlier.revision)
+        FROM versions AS earlier
+        WHERE earlier.graph_id = :graph_id AND earlier.kind = :kind AND earlier.id = wanted.value
+            AND earlier.revision < :revision
+    )
+
 -- name: put_tombstone
 INSERT INTO tombstones (graph_id, kind, id, revision)
 VALUES (:graph_id, :kind, :id, :revision)

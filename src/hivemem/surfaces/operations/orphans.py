@@ -6,16 +6,17 @@ from pydantic import Field
 
 from hivemem.domain.access import Principal
 from hivemem.domain.text import JsonObject
+from hivemem.service.orphans import cursor_after
 from hivemem.surfaces.answers import Answer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute, require_own_memory
 from hivemem.surfaces.presentation import timestamp
 from hivemem.surfaces.services import Services
-from hivemem.surfaces.shortening import shorten_text
+from hivemem.surfaces.shortening import Item, fit_items, shorten_text
+from hivemem.surfaces.wire_json import json_size
 
-_MIN_DESCRIPTION_BYTES = 60
-_ITEM_BYTES = 400
-"""Room that an item takes beside its description, with a long key."""
+_MIN_ITEM_BYTES = 300
+_ROOM_BESIDE_ORPHANS = 500
 
 
 class OrphansInput(Input):
@@ -50,23 +51,26 @@ class OrphansAnswer(Answer):
 async def _orphans(services: Services, principal: Principal, sent: OrphansInput) -> JsonObject:
     require_own_memory(sent.organization_id)
     result = await services.orphans.orphans(principal, limit=sent.limit, cursor=sent.cursor)
-    # A page is never cut, since its cursor stands behind its last node: texts give way instead.
-    share = services.settings.max_answer_bytes // max(1, len(result.orphans)) - _ITEM_BYTES
-    room = max(_MIN_DESCRIPTION_BYTES, share)
-    return {
-        "orphans": [
-            {
-                "key": node.key,
-                "node_type": node.node_type,
-                "description": shorten_text(node.description, room),
-                "created_at": timestamp(node.created_at),
-                "enrichment_status": node.enrichment_status.value,
-            }
-            for node in result.orphans
-        ],
-        "count": len(result.orphans),
-        "next_cursor": result.next_cursor,
-    }
+    items: list[Item] = [
+        {
+            "key": node.key,
+            "node_type": node.node_type,
+            "description": node.description,
+            "created_at": timestamp(node.created_at),
+            "enrichment_status": node.enrichment_status.value,
+        }
+        for node in result.orphans
+    ]
+    room = services.settings.max_answer_bytes - _ROOM_BESIDE_ORPHANS
+    kept, omitted = fit_items(items, room, _MIN_ITEM_BYTES, _fit)
+    # Nothing is lost by a short page: the next one begins behind its last node.
+    cursor = cursor_after(kept[-1]["key"]) if omitted else result.next_cursor
+    return {"orphans": list(kept), "count": len(kept), "next_cursor": cursor}
+
+
+def _fit(item: Item, size: int) -> Item:
+    room = size - json_size({**item, "description": ""})
+    return {**item, "description": shorten_text(item["description"], max(0, room))}
 
 
 ORPHANS = Operation(

@@ -220,7 +220,7 @@ def main() -> None:
     if arguments.large:
         graphs["large"] = asyncio.run(large(arguments))
         p95 = graphs["large"]["latency_ms"]["all_but_models"]["p95"]
-        bars.append(bar(f"ms of all but the models, p95, {arguments.large} nodes", p95, "<=", 5.0))
+        bars.append(bar(f"ms of all but the models, p95, {arguments.large} nodes", p95, "<=", 4.0))
     for name, figures in graphs.items():
         print(
             f"\n{name}: {figures['corpus']['documents']} nodes, {figures['models']['embedder']}, "

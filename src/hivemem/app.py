@@ -33,10 +33,12 @@ from hivemem.retrieval.ranking import Calibration
 from hivemem.service.access import Access
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
-from hivemem.service.database_urls import DatabaseUrl, open_source
+from hivemem.service.database_urls import DatabaseUrl, graph_filler, open_source
 from hivemem.service.exporting import Exports
+from hivemem.service.exporting_to_file import FileExport
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
+from hivemem.service.importing import Importing
 from hivemem.service.ingest import Ingest
 from hivemem.service.leased_work import LeasedWork
 from hivemem.service.nodes import Nodes
@@ -109,6 +111,8 @@ class OpenServices:
     tokens: Tokens
     skills: Skills
     exports: Exports
+    file_export: FileExport
+    importing: Importing
     files: UploadedFiles
     documents: Documents
     access: Access
@@ -334,18 +338,20 @@ async def open_services(settings: Settings, *, background: bool = False, models:
     documents = Documents(
         limits=DocumentLimits(max_file_bytes=settings.max_file_bytes), max_processes=settings.file_processes
     )
+    files_of = files_of_graph(settings, store)
     files = UploadedFiles(
         store=store,
-        files_of=files_of_graph(settings, store),
+        files_of=files_of,
         documents=documents,
         remember=remember,
         clock=clock,
         limits=limits,
         keep_forgotten=timedelta(days=settings.forgotten_file_days),
     )
+    open_rows = partial(open_source, database_of(settings))
     exports = Exports(
         store=store,
-        open_rows=partial(open_source, database_of(settings)),
+        open_rows=open_rows,
         clock=clock,
         retention=timedelta(hours=settings.export_retention_hours),
     )
@@ -395,6 +401,15 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         tokens=Tokens(store=store, clock=clock, limits=limits),
         skills=Skills(store=store, clock=clock),
         exports=exports,
+        file_export=FileExport(open_rows=open_rows, files_of=files_of, clock=clock),
+        importing=Importing(
+            store=store,
+            remember=remember,
+            fill=graph_filler(database_of(settings), busy_timeout_seconds=settings.busy_timeout_seconds),
+            files_of=files_of,
+            clock=clock,
+            limits=limits,
+        ),
         files=files,
         documents=documents,
         touches=touches,

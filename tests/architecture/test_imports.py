@@ -50,6 +50,7 @@ LAZY = {
     "surfaces/cli/copying.py": "as config",
     "surfaces/cli/config.py": "commands start fast: each imports what it needs when it runs",
     "surfaces/cli/doctor.py": "as config",
+    "surfaces/cli/export.py": "as config",
     "surfaces/cli/importing.py": "as config",
     "surfaces/cli/keys.py": "as config",
     "surfaces/cli/local.py": "as config, and the models and numpy come with the composition root",

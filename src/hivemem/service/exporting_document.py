@@ -8,8 +8,7 @@ from datetime import datetime
 
 from hivemem.domain.exports import EXPORT_CHUNK_BYTES
 from hivemem.domain.graph import GraphId
-from hivemem.domain.text import JsonObject
-from hivemem.service.exporting_records import GraphRecords
+from hivemem.service.exporting_records import GraphRecords, Record
 
 FORMAT_VERSION = 1
 
@@ -45,7 +44,7 @@ def _texts(
     moment = exported_at.isoformat().replace("+00:00", "Z")
     head = _ENCODER.encode({"format_version": FORMAT_VERSION, "graph_id": graph_id, "exported_at": moment})
     yield head.removesuffix("}")
-    kinds: dict[str, Callable[[], Iterator[JsonObject]]] = {
+    kinds: dict[str, Callable[[], Iterator[Record]]] = {
         "nodes": records.nodes,
         "edges": records.edges,
         "hyperedges": records.hyperedges,

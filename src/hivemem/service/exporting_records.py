@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from hivemem.domain.edge import SESSION_LABEL_PREFIX
 from hivemem.domain.graph import GraphId
 from hivemem.domain.node import EnrichmentStatus
-from hivemem.domain.text import JsonObject
-from hivemem.storage.rows import RowSource
+from hivemem.storage.rows import GraphRows
 from hivemem.storage.tables import GRAPH_TABLES
 from hivemem.storage.times import from_microseconds
+
+Record: TypeAlias = "dict[str, Any]"
+"""A JSON object with the fields that its kind always has."""
 
 _TABLES = {table.name: table for table in GRAPH_TABLES}
 
@@ -25,11 +27,11 @@ class GraphRecords:
     touched) is left out.
     """
 
-    def __init__(self, source: RowSource, graph_id: GraphId) -> None:
+    def __init__(self, source: GraphRows, graph_id: GraphId) -> None:
         self._source = source
         self._graph_id = graph_id
 
-    def nodes(self) -> Iterator[JsonObject]:
+    def nodes(self) -> Iterator[Record]:
         """All nodes by key, with the fields of a node record."""
         for row in self._rows("nodes"):
             status = row["enrichment_status"]
@@ -46,7 +48,7 @@ class GraphRecords:
                 **_times(row),
             }
 
-    def edges(self) -> Iterator[JsonObject]:
+    def edges(self) -> Iterator[Record]:
         """All edges by id."""
         for row in self._rows("edges"):
             yield {
@@ -60,7 +62,7 @@ class GraphRecords:
                 **_times(row),
             }
 
-    def hyperedges(self) -> Iterator[JsonObject]:
+    def hyperedges(self) -> Iterator[Record]:
         """All hyperedges by id, participants in their order."""
         # Both tables come in the order of the id, so that one pass over each is enough.
         grouped = itertools.groupby(self._rows("hyperedge_participants"), lambda row: row["hyperedge_id"])
@@ -83,7 +85,7 @@ class GraphRecords:
                 **_times(row),
             }
 
-    def timeline(self) -> Iterator[JsonObject]:
+    def timeline(self) -> Iterator[Record]:
         """All lines of the diary, by number."""
         for row in self._rows("timeline"):
             yield {
@@ -102,7 +104,7 @@ class GraphRecords:
             yield dict(zip(names, row, strict=True))
 
 
-def _times(row: dict[str, Any]) -> JsonObject:
+def _times(row: dict[str, Any]) -> Record:
     return {"created_at": _moment(row["created_at"]), "updated_at": _moment(row["updated_at"])}
 
 

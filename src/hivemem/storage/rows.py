@@ -17,7 +17,15 @@ Row: TypeAlias = "tuple[Value, ...]"
 Key: TypeAlias = "tuple[Value, ...]"
 
 
-class RowSource(Protocol):
+class GraphRows(Protocol):
+    """Where the rows of single graphs come from."""
+
+    def rows_of(self, table: Table, graph_id: str) -> Iterator[Row]:
+        """The rows that a table of `GRAPH_TABLES` has of one graph, in the order of its key."""
+        ...
+
+
+class RowSource(GraphRows, Protocol):
     """One state of a database, however much is written meanwhile. Close it."""
 
     def count(self, table: Table) -> int:
@@ -26,10 +34,6 @@ class RowSource(Protocol):
 
     def rows(self, table: Table, after: Key | None = None) -> Iterator[Row]:
         """The rows of a table in the order of its key, after a key or all, read as they are asked for."""
-        ...
-
-    def rows_of(self, table: Table, graph_id: str) -> Iterator[Row]:
-        """The rows that a table of `GRAPH_TABLES` has of one graph, as `rows` gives them."""
         ...
 
     def close(self) -> None:

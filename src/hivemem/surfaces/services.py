@@ -12,8 +12,10 @@ from hivemem.service.access import Access
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
 from hivemem.service.exporting import Exports
+from hivemem.service.exporting_to_file import FileExport
 from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
+from hivemem.service.importing import Importing
 from hivemem.service.ingest import Ingest
 from hivemem.service.nodes import Nodes
 from hivemem.service.oauth import OAuth
@@ -67,6 +69,10 @@ class Services(Protocol):
     def chat_context(self) -> ChatContext: ...  # noqa: D102
     @property
     def exports(self) -> Exports: ...  # noqa: D102
+    @property
+    def file_export(self) -> FileExport: ...  # noqa: D102
+    @property
+    def importing(self) -> Importing: ...  # noqa: D102
     @property
     def skills(self) -> Skills: ...  # noqa: D102
     @property

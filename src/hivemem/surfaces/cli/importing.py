@@ -1,4 +1,4 @@
-"""`hivemem import`: store many nodes from JSON lines, one node a line."""
+"""`hivemem import`: take in an archive, what other programs wrote, or store requests, one a line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from hivemem.errors import HivememError, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from hivemem.service.importing_formats import Format
 
 _SOME_FAILED = 6
 _CHUNK_BATCHES = 4
@@ -24,7 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        help='JSON lines {"key", "description", ...} as in the API; .gz is unpacked, - reads standard input',
+        help="an archive, JSON document or folder of notes of `hivemem export`; the file of the MCP server "
+        "`memory`; what get_all of mem0 answers; or JSON lines {key, description, ...} as in the API, where "
+        ".gz is unpacked and - reads standard input",
+    )
+    parser.add_argument(
+        "--merge",
+        action="store_true",
+        help="store an archive's nodes and relationships into what is there, without its history",
     )
     parser.add_argument(
         "--if-exists",
@@ -38,6 +48,101 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Take the file in, and report what was refused, with its place; exit code 6 when a node was."""
+    from hivemem.service.importing_formats import Format, recognise
+
+    path = Path(arguments.file).expanduser()
+    packed = arguments.file == "-" or path.suffix == ".gz"
+    format = Format.LINES if packed else recognise(path)
+    if format is Format.LINES:
+        return _import_lines(arguments)
+    if format is Format.ARCHIVE and not arguments.merge:
+        return _restore(arguments, path)
+    return _merge(arguments, path, format)
+
+
+def _restore(arguments: argparse.Namespace, path: Path) -> int:
+    """Make the empty memory that of the archive."""
+    from hivemem.service.archive import ArchiveReader
+    from hivemem.surfaces.cli.local import run_locally
+    from hivemem.surfaces.cli.progress import progress_bar
+
+    async def work(services: Any, principal: Any) -> int:
+        with (
+            closing(ArchiveReader.open(path)) as archive,
+            progress_bar("importing", "row", forced=arguments.progress) as report,
+        ):
+
+            def moved(done: int) -> None:
+                report(done, archive.row_count)
+
+            return await services.importing.restore(principal, archive, moved)
+
+    rows = run_locally(arguments, work, models=False)
+    print(json.dumps({"restored": True, "rows": rows}) if arguments.json else f"restored {rows} rows")
+    return 0
+
+
+def _merge(arguments: argparse.Namespace, path: Path, format: Format) -> int:
+    """Store what the file says."""
+    from hivemem.domain.writing import IfExists
+    from hivemem.service.archive import ArchiveReader
+    from hivemem.service.exporting_records import GraphRecords
+    from hivemem.service.importing_formats import Format, RecordsSource, source_of
+    from hivemem.surfaces.cli.local import run_locally
+    from hivemem.surfaces.cli.progress import progress_bar
+    from hivemem.surfaces.readiness import wait_for_models
+
+    errors: list[dict[str, object]] = []
+
+    def fail(where: str, error: HivememError) -> None:
+        errors.append({"where": where, "error": error.code, "detail": error.message})
+        if not arguments.json:
+            print(f"{where}: {error.message}", file=sys.stderr)
+
+    async def work(services: Any, principal: Any) -> Counter[str]:
+        await wait_for_models(services)
+        with ExitStack() as stack:
+            if format is Format.ARCHIVE:
+                archive = stack.enter_context(closing(ArchiveReader.open(path)))
+                source: Any = RecordsSource(GraphRecords(archive, principal.graph_id))
+            else:
+                source = source_of(path, format)
+            report = stack.enter_context(progress_bar("importing", "item", forced=arguments.progress))
+
+            def moved(done: int) -> None:
+                report(done, done)
+
+            return await services.importing.merge(
+                principal,
+                source,
+                if_exists=IfExists(arguments.if_exists or "update"),
+                trusted=format in (Format.ARCHIVE, Format.DOCUMENT, Format.NOTES),
+                fail=fail,
+                on_done=moved,
+            )
+
+    counts = run_locally(arguments, work)
+    return _summary(arguments, counts, {"format": format.value}, errors)
+
+
+def _summary(
+    arguments: argparse.Namespace,
+    counts: Counter[str],
+    told: dict[str, object],
+    errors: list[dict[str, object]],
+) -> int:
+    """Print the numbers, and return the exit code."""
+    names = ("created", "updated", "kept", "failed", "relationships", "relationships_refused")
+    summary = {name: counts[name] for name in names}
+    if arguments.json:
+        print(json.dumps({**told, **summary, "errors": errors}, ensure_ascii=False))
+    else:
+        print(", ".join(f"{number} {name.replace('_', ' ')}" for name, number in summary.items()))
+    return _SOME_FAILED if counts["failed"] else 0
+
+
+def _import_lines(arguments: argparse.Namespace) -> int:
     """Store all valid lines, report the others with their numbers; exit code 6 when a line failed."""
     from hivemem.surfaces.cli.local import run_locally
     from hivemem.surfaces.cli.progress import progress_bar
@@ -79,13 +184,7 @@ def run(arguments: argparse.Namespace) -> int:
                             print(f"line {line}: {refusal.detail}", file=sys.stderr)
 
     run_locally(arguments, work)
-    names = ("created", "updated", "kept", "failed", "relationships", "relationships_refused")
-    summary = {name: counts[name] for name in names}
-    if arguments.json:
-        print(json.dumps({**summary, "errors": errors}, ensure_ascii=False))
-    else:
-        print(", ".join(f"{number} {name.replace('_', ' ')}" for name, number in summary.items()))
-    return _SOME_FAILED if counts["failed"] else 0
+    return _summary(arguments, counts, {}, errors)
 
 
 def _requests(

@@ -110,6 +110,15 @@ def test_short_results_among_long_ones_stay_whole() -> None:
     assert json_size(kept) > 7_000
 
 
+def test_small_items_fill_the_budget_before_the_rest_is_left_out() -> None:
+    items = [recall_item(number, "Short.", relationships=0) for number in range(500)]
+    size = json_size(items[0]) + 1
+    kept, left_out = fit_items(items, 23_000, 10 * size, fit_recall_item)
+    assert len(kept) + left_out == 500
+    assert json_size(kept) <= 23_000 < json_size(items[: len(kept) + 2])
+    assert kept == items[: len(kept)]
+
+
 def test_relationships_left_out_are_counted() -> None:
     item = recall_item(0, "long " * 2_000, relationships=30)
     short = fit_recall_item(item, 1_500)

@@ -31,7 +31,7 @@ SOURCES := src tests benchmarks demo
 .DEFAULT_GOAL := help
 # Two installations into one .venv at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help install demo run test lint format golden docs bench peers soak clean
+.PHONY: chromium help install demo run test lint format golden docs bench peers soak clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,8 +44,14 @@ demo: $(VENV)/.runtime ## remember this repository, ask about it, serve it
 run: $(VENV)/.runtime ## run the server on your own memory
 	@$(BIN)/hivemem serve
 
-test: $(VENV)/.test ## run all tests but the long ones
+test: $(VENV)/.test chromium ## run all tests but the long ones
 	$(BIN)/python -m pytest $(PYTEST)
+
+# The pages are tested in Debian's Chromium. Elsewhere install one, or these tests are skipped and counted.
+chromium:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		{ apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium; } >/dev/null 2>&1; } || \
+		echo "chromium is not installed; the tests of pages will be skipped"
 
 soak: $(VENV)/.test ## run the long tests
 	$(BIN)/python -m pytest -m soak $(PYTEST)

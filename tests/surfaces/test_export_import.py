@@ -1,0 +1,111 @@
+"""`hivemem export` and `hivemem import` as commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from hivemem.surfaces.cli.main import main
+from tests.service.test_importing_formats import MCP_LINES, MEM0
+from tests.surfaces.serving import FAST, REST, Server, bearer
+
+
+@pytest.fixture
+def hivemem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run a command on the memory `name`: (exit code, standard output, standard error)."""
+    for name, value in FAST.items():
+        monkeypatch.setenv(f"HIVEMEM_{name.upper()}", value)
+
+    def run(name: str, *arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments, "--data-dir", str(tmp_path / name)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def fill(hivemem: Any, name: str = "one") -> None:
+    hivemem(name, "store", "pref_tea", "Anna drinks tea.", "--relate", "person_anna", "is liked by Anna")
+    hivemem(name, "store", "person_anna", "Anna Berg.", "--data", '{"n": 1}')
+    hivemem(name, "note", "A line.")
+
+
+def test_a_memory_moves_to_another_place(hivemem: Any, tmp_path: Path) -> None:
+    fill(hivemem)
+    archive = str(tmp_path / "m.hivemem")
+    code, out, _ = hivemem("one", "export", archive)
+    assert code == 0 and out.startswith(f"wrote {archive}: ")
+    assert hivemem("one", "export", archive)[0] == 6
+    code, out, _ = hivemem("two", "import", archive, "--json")
+    assert code == 0 and json.loads(out)["restored"] is True
+    for command in (
+        ["nodes", "pref_tea", "person_anna"],
+        ["overview"],
+        ["history", "person_anna"],
+        ["timeline"],
+    ):
+        assert hivemem("two", *command, "--json")[1] == hivemem("one", *command, "--json")[1]
+    assert "pref_tea" in hivemem("two", "recall", "who drinks tea")[1]
+    code, _, err = hivemem("two", "import", archive)
+    assert code == 6 and "--merge" in err
+    hivemem("two", "store", "pref_tea", "Anna drinks coffee now.")
+    code, out, _ = hivemem("two", "import", archive, "--merge", "--if-exists", "keep", "--json")
+    assert (code, json.loads(out)["kept"], json.loads(out)["relationships"]) == (0, 3, 0)
+    assert "coffee" in hivemem("two", "nodes", "pref_tea")[1]
+
+
+@pytest.mark.parametrize("name", ["m.json", "notes"])
+def test_documents_and_notes_go_into_any_memory(hivemem: Any, tmp_path: Path, name: str) -> None:
+    fill(hivemem)
+    assert hivemem("one", "export", str(tmp_path / name))[0] == 0
+    code, out, err = hivemem("two", "import", str(tmp_path / name))
+    assert (code, err) == (0, "")
+    assert out.startswith("2 created, 0 updated, 1 kept, 0 failed, 1 relationships, 0 relationships refused")
+    told = [json.loads(hivemem(place, "overview", "--json")[1]) for place in ("one", "two")]
+    assert [one["edges"] for one in told] == [1, 1]
+
+
+def test_a_format_is_named_or_seen_by_the_ending(hivemem: Any, tmp_path: Path) -> None:
+    fill(hivemem)
+    assert hivemem("one", "export", str(tmp_path / "m.dat"))[0] == 6
+    code, out, _ = hivemem("one", "export", str(tmp_path / "m.dat"), "--format", "graphml", "--json")
+    assert code == 0
+    assert json.loads(out) == {"file": str(tmp_path / "m.dat"), "format": "graphml", "nodes": 3, "edges": 1}
+    assert hivemem("one", "export", str(tmp_path / "no" / "m.json"))[0] == 8
+
+
+def test_files_of_other_programs(hivemem: Any, tmp_path: Path) -> None:
+    (tmp_path / "memory.json").write_text(MCP_LINES, encoding="utf-8")
+    code, out, err = hivemem("one", "import", str(tmp_path / "memory.json"), "--json")
+    told = json.loads(out)
+    assert (code, told["format"], told["created"], told["relationships"]) == (0, "mcp-memory", 3, 2)
+    assert told["errors"] == [] and err == ""
+    assert "Lives in Rome" in hivemem("one", "nodes", "person_mara_lópez")[1]
+    assert "works_on" in hivemem("one", "relationships", "person_mara_lópez")[1]
+    (tmp_path / "mem0.json").write_text(json.dumps(MEM0), encoding="utf-8")
+    code, out, err = hivemem("one", "import", str(tmp_path / "mem0.json"))
+    assert code == 6
+    assert out.startswith("1 created, 0 updated, 0 kept, 2 failed, 1 relationships, 1 relationships refused")
+    assert err.startswith("/results/1: ")
+
+
+def test_a_server_goes_on_meanwhile_and_sees_what_was_imported(hivemem: Any, tmp_path: Path) -> None:
+    fill(hivemem)
+    archive = str(tmp_path / "m.hivemem")
+    with Server(tmp_path / "one"):
+        assert hivemem("one", "export", archive)[0] == 0
+    with Server(tmp_path / "two") as server:
+
+        def recalled() -> list[str]:
+            response = httpx2.post(
+                f"{server.url}{REST}/recall", json={"query": "who drinks tea"}, headers=bearer(server.key)
+            )
+            return [result["key"] for result in response.json()["results"]]
+
+        assert recalled() == []
+        assert hivemem("two", "import", archive)[0] == 0
+        assert recalled()[0] == "pref_tea"

@@ -1,4 +1,4 @@
-"""`hivemem backup` and `hivemem restore`: the SQLite file, copied whole and checked."""
+"""`hivemem backup`, and the half of `hivemem restore` that undoes it: the SQLite file, whole and checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hivemem.errors import InvalidRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options, alike for both commands."""
+    """Add the options of `hivemem backup`."""
     parser.add_argument("file", metavar="FILE", help="the backup")
     parser.add_argument("--force", action="store_true", help="replace what is there already")
     parser.add_argument(
@@ -19,19 +19,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make a backup while everything runs, or put one in place while nothing does."""
-    return _restore(arguments) if arguments.verb == "restore" else _back_up(arguments)
-
-
-def _back_up(arguments: argparse.Namespace) -> int:
+    """Make a backup while everything runs."""
     from hivemem.service.backup import back_up
     from hivemem.surfaces.cli.local import loaded_settings
     from hivemem.surfaces.cli.progress import progress_bar
 
     settings = loaded_settings(arguments).settings
     _refuse_postgres(settings.database_url, "pg_dump --format=custom --no-owner --file=FILE --dbname=URL")
+    file = Path(arguments.file).expanduser().absolute()
     with progress_bar("backing up", "page", forced=arguments.progress) as report:
-        made = back_up(settings.database_path, _path(arguments), overwrite=arguments.force, report=report)
+        made = back_up(settings.database_path, file, overwrite=arguments.force, report=report)
     if arguments.json:
         body = {
             "file": str(made.file),
@@ -48,7 +45,8 @@ def _back_up(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _restore(arguments: argparse.Namespace) -> int:
+def restore_backup(arguments: argparse.Namespace, file: Path) -> int:
+    """Put a backup in place while nothing runs."""
     from hivemem.server_lock import ServerLock
     from hivemem.service.backup import restore
     from hivemem.surfaces.cli.local import loaded_settings, make_data_dir
@@ -61,7 +59,7 @@ def _restore(arguments: argparse.Namespace) -> int:
     lock = ServerLock.acquire(settings.data_dir, "`hivemem restore`")
     try:
         with progress_bar("restoring", "page", forced=arguments.progress) as report:
-            done = restore(_path(arguments), settings.database_path, overwrite=arguments.force, report=report)
+            done = restore(file, settings.database_path, overwrite=arguments.force, report=report)
     finally:
         lock.release()
     if arguments.json:
@@ -73,7 +71,7 @@ def _restore(arguments: argparse.Namespace) -> int:
         }
         print(json.dumps(body, ensure_ascii=False))
     else:
-        print(f"restored {done.database} from {arguments.file}: {done.rows['nodes']:,} nodes, checked")
+        print(f"restored {done.database} from {arguments.target}: {done.rows['nodes']:,} nodes, checked")
         if done.kept_aside is not None:
             print(f"the database that was there is now {done.kept_aside}")
     return 0
@@ -86,7 +84,3 @@ def _refuse_postgres(database_url: str, command: str) -> None:
             f"the memory is in PostgreSQL, whose own tools do this: `{command}`. FILE is the backup, URL the "
             "setting database_url; docs/operating/backup.md has the whole procedure."
         )
-
-
-def _path(arguments: argparse.Namespace) -> Path:
-    return Path(arguments.file).expanduser().absolute()

@@ -49,7 +49,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "reembed": ("reembed", "give vectors of the present model to nodes that lack them"),
     "eval": ("evaluate", "measure the quality of recall on a labelled set"),
     "backup": ("backup", "copy the database to a file, while everything runs"),
-    "restore": ("backup", "make a backup the database, while no server runs"),
+    "restore": ("restore", "bring an earlier version of a node back, or a whole backup"),
     "db": ("database", "bring a database to the present schema, or copy it to another"),
     "key": ("keys", "create, list and revoke API keys"),
     "config": ("config", "print the effective settings"),

@@ -18,7 +18,13 @@ def print_answer(verb: str, answer: Answer, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(answer, ensure_ascii=False))
         return
-    printers = {"recall": _recall, "store": _store, "nodes": _nodes, "overview": _overview}
+    printers = {
+        "recall": _recall,
+        "store": _store,
+        "nodes": _nodes,
+        "overview": _overview,
+        "restore": _restore,
+    }
     lines = printers[verb](answer) if verb in printers else _as_json(answer)
     print("\n".join(lines))
     for warning in answer.get("warnings", ()):
@@ -50,6 +56,15 @@ def _recall(answer: Answer) -> list[str]:
         if item.get("expansion_omitted"):
             lines.append(f"{_INDENT}and {item['expansion_omitted']} more relationships")
     return lines
+
+
+def _restore(answer: Answer) -> list[str]:
+    related = f", with {answer['relationships']} relationships" if answer["relationships"] else ""
+    return [
+        f"restored {answer['key']} to version {answer['restored_version']}; it is now version "
+        f"{answer['write_version']}{related}",
+        _one_line(answer["node"]["description"]),
+    ]
 
 
 def _store(answer: Answer) -> list[str]:

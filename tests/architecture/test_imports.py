@@ -57,6 +57,7 @@ LAZY = {
     "surfaces/cli/main.py": "as config; a hook must not wait for argparse",
     "surfaces/cli/operations.py": "as config",
     "surfaces/cli/reembed.py": "as config",
+    "surfaces/cli/restore.py": "a node and a backup need different things",
     "surfaces/cli/serve.py": "as config; the web server and uvloop are heavy, the latter is not everywhere",
     "surfaces/cli/setup.py": "as config",
     "surfaces/cli/skill.py": "as config",

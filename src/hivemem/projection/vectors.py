@@ -190,7 +190,7 @@ class Vectors:
         while nodes > 0:
             rows, approximate = self._candidates(query, wanted)
             near = rows[_near_kth(approximate, wanted)]
-            if len(np.unique(self._owner[near])) >= nodes:
+            if self._one_each or len(np.unique(self._owner[near])) >= nodes:
                 break
             # Several passages of one node took places; ask for more.
             wanted *= 4
@@ -199,7 +199,7 @@ class Vectors:
         return BestPassages(found.nodes[chosen], found.scores[chosen], found.rows[chosen])
 
     def best_of(self, vector: NDArray[np.float32], nodes: NDArray[np.intp]) -> BestPassages:
-        """The best passage of each of these different nodes, by number; without vectors: left out."""
+        """The best passage of each of these different nodes, in any order; without vectors: left out."""
         query = self._query(vector)
         self._place_of = with_room(self._place_of, self._nodes.room)
         self._size_of = with_room(self._size_of, self._nodes.room)
@@ -244,6 +244,8 @@ class Vectors:
         products = self._matrix.take(rows).astype(np.float64) * query.astype(np.float64)
         scores = products.sum(axis=1)
         owners = self._owner[rows].astype(np.intp)
+        if self._one_each:
+            return BestPassages(owners, scores, rows)
         # The first passage wins a tie; rows of a node are in reading order.
         order = np.lexsort((rows, -scores, owners))
         owners = owners[order]
@@ -251,6 +253,11 @@ class Vectors:
         first[1:] = owners[1:] != owners[:-1]
         chosen = order[first]
         return BestPassages(owners[first], scores[chosen], rows[chosen])
+
+    @property
+    def _one_each(self) -> bool:
+        """Whether no node has more than one passage, as in most graphs of short texts."""
+        return self._live_rows == self._node_count
 
     def _query(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         if vector.shape != (self._dimension,):

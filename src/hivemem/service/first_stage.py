@@ -179,15 +179,15 @@ class _Scored:
         self.points: dict[int, float] = {}
         self.bm25: dict[int, float] = {}
         self.passages: dict[int, tuple[float, int]] = {}
-        bm25 = np.zeros(len(legs.nodes))
+        bm25 = np.full(len(legs.nodes), np.nan)
         bm25[np.searchsorted(legs.nodes, legs.bm25)] = legs.bm25_scores
-        unscored = np.setdiff1d(legs.nodes, legs.bm25, assume_unique=True)
-        bm25[np.searchsorted(legs.nodes, unscored)] = graph.postings.scores_of(plan, unscored)
+        unscored = np.flatnonzero(np.isnan(bm25))
+        bm25[unscored] = graph.postings.scores_of(plan, legs.nodes[unscored])
         cosine = None
         if vector is not None and legs.dense is not None:
             cosine = np.full(len(legs.nodes), np.nan)
             self._note(legs.dense, legs.nodes, cosine)
-            unseen = np.setdiff1d(legs.nodes, legs.dense.nodes, assume_unique=True)
+            unseen = legs.nodes[np.isnan(cosine)]
             self._note(graph.vectors.best_of(vector, unseen), legs.nodes, cosine)
         self._weigh(legs.nodes, bm25, cosine)
 

@@ -79,6 +79,24 @@ async def test_a_forgotten_node_takes_part_again_where_it_did(
     assert [one.keys for one in rest.values()] == [("fact_c", "fact_d", "fact_e")]
 
 
+async def test_of_two_hyperedges_that_became_the_same_one_comes_back(
+    world: World, history: History, change: Change
+) -> None:
+    three = ["fact_a", "fact_b", "fact_c"]
+    await world.put(
+        "fact_a",
+        "One.",
+        {"participant_keys": [*three, "fact_x"], "relationship": "met in the hall"},
+        {"participant_keys": [*three, "fact_y"], "relationship": "met in the hall"},
+    )
+    await change.forget_node(OWNER, "fact_x")
+    await change.forget_node(OWNER, "fact_y")
+    assert (await world.store.counts(GRAPH)).hyperedges == 2
+    await change.forget_node(OWNER, "fact_a")
+    assert (await history.restore(OWNER, "fact_a")).relationships == 1
+    assert (await world.store.counts(GRAPH)).hyperedges == 1
+
+
 async def test_what_was_stored_again_meanwhile_is_not_doubled(
     world: World, history: History, change: Change
 ) -> None:

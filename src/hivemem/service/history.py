@@ -145,6 +145,8 @@ class History:
             graph_id, ends, [edge.identity for edge in edges], [one.identity for one in hyperedges]
         )
         exists: Mapping[str, object] = {**snapshot.nodes, key: None}
+        # Two hyperedges can have become the same by losing participants; only one of them can come back.
+        once = {one.identity: one for one in reversed(hyperedges)}
         return _Lost(
             edges=tuple(
                 edge
@@ -153,7 +155,7 @@ class History:
             ),
             hyperedges=tuple(
                 (one, smaller.get(one.hyperedge_id))
-                for one in hyperedges
+                for one in once.values()
                 if one.identity not in snapshot.hyperedges and set(one.keys) <= exists.keys()
             ),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from hivemem.domain.access import Principal
 from hivemem.domain.graph import TimelineEntry, TimelineEvent
@@ -36,7 +36,10 @@ MAX_SUMMARY_CHARACTERS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRequest:
-    """Which lines of the diary; filters combine. `start` is inclusive, `end` is not; both ISO 8601."""
+    """Which lines of the diary; filters combine. Both times are ISO 8601.
+
+    `start` is inclusive, `end` is not; but a date alone as `end` means until that day is over, in UTC.
+    """
 
     query: str | None = None
     node_key: str | None = None
@@ -65,7 +68,9 @@ class Timeline:
         """
         if not 1 <= request.limit <= MAX_EVENTS:
             raise InvalidInput(f"/limit is {request.limit}; use 1 to {MAX_EVENTS}.")
-        start, end = parse_time(request.start, "/start"), parse_time(request.end, "/end")
+        start, end = parse_time(request.start, "/start"), parse_time(request.end, "/end", day_ends=True)
+        if start is not None and end is not None and start > end:
+            raise InvalidInput(f"/start {request.start!r} is after /end {request.end!r}; swap the two.")
         if request.period is not None:
             length = PERIODS.get(request.period)
             if length is None:
@@ -113,8 +118,13 @@ class Timeline:
         return await self._store.add_event(principal.graph_id, entry)
 
 
-def parse_time(value: str | None, where: str) -> datetime | None:
+def parse_time(value: str | None, where: str, *, day_ends: bool = False) -> datetime | None:
     """An ISO 8601 time or date as aware UTC; one without a zone is UTC.
+
+    Args:
+        value: The text; None and a blank one are no time.
+        where: JSON pointer for the message.
+        day_ends: Whether a date alone means the midnight after it, instead of the one before.
 
     Raises:
         InvalidInput: Not in that form.
@@ -127,8 +137,18 @@ def parse_time(value: str | None, where: str) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(value.strip())
+        if day_ends and _is_date(value.strip()):
+            moment += min(timedelta(days=1), datetime.max - moment)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(
             f"{where} {value[:50]!r} is no ISO 8601 time, such as 2026-05-01T10:00:00Z or 2026-05-01."
         ) from error
+
+
+def _is_date(value: str) -> bool:
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True

@@ -31,7 +31,7 @@ class TimelineInput(Input):
         None, description="Only the last hours, days or year."
     )
     start: str | None = Field(None, description="ISO 8601, inclusive; without a zone UTC.")
-    end: str | None = Field(None, description="ISO 8601, exclusive.")
+    end: str | None = Field(None, description="ISO 8601, exclusive; a date alone includes that day.")
     limit: int = Field(50, ge=1, le=200, description="Most lines to return.")
 
 

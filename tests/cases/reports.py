@@ -73,7 +73,7 @@ async def _step(memory: Memory, step: Mapping[str, Any]) -> Any:
 
 async def _repeated(memory: Memory, given: Mapping[str, Any]) -> Any:
     steps = [
-        _substituted(given["op"], given["var"], number) for number in range(given["from"], given["to"] + 1)
+        substituted(given["op"], given["var"], number) for number in range(given["from"], given["to"] + 1)
     ]
     if all("store" in step for step in steps):
         # As many calls, in batches: the models are the slow part.
@@ -117,11 +117,11 @@ def _written_out(value: Any) -> Any:
     return {name: _written_out(item) for name, item in value.items()}
 
 
-def _substituted(value: Any, variable: str, number: int) -> Any:
+def substituted(value: Any, variable: str, number: int) -> Any:
     if isinstance(value, str):
         return value.replace("${" + variable + "}", str(number))
     if isinstance(value, list):
-        return [_substituted(item, variable, number) for item in value]
+        return [substituted(item, variable, number) for item in value]
     if isinstance(value, dict):
-        return {name: _substituted(item, variable, number) for name, item in value.items()}
+        return {name: substituted(item, variable, number) for name, item in value.items()}
     return value

@@ -19,10 +19,15 @@ class Proxy:
         """When the client sends this, it does not reach the server, and the line is cut. Once."""
         self.cut_after: bytes | None = None
         """When the client sends this, it reaches the server, whose answer is lost with the line. Once."""
+        self.refuses = False
+        """Whether lines are cut as soon as they are opened."""
         self.round_trips = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         to_client = writer
+        if self.refuses:
+            to_client.close()
+            return
         from_server, to_server = await asyncio.open_unix_connection(self._server)
         self._writers += [to_client, to_server]
         asked = False

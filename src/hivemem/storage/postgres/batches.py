@@ -1,14 +1,20 @@
-"""A whole write batch in one transaction, in two round trips unless it deletes.
+"""Whole write batches in one transaction, in two round trips unless something is deleted.
 
-The first round trip locks the graph and reads all that the batch was planned on; the second sends the
-changes and the commit. A deletion, which has to see what the batch changed before, takes one more.
+The first round trip locks the graph and reads all that the batches were planned on; the second sends the
+changes and the commit. A deletion, which has to see what its batch changed before, takes one more.
+
+Batches that share a transaction touch different things, so that each can be checked against what was
+stored before all of them: one that was planned on something that has changed is refused, and leaves the
+others alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from hivemem.domain.edge import Edge, Hyperedge
+from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.graph import Deletion, GraphId, Kind, WriteBatch
 from hivemem.domain.node import Node
 from hivemem.errors import StaleWrite
@@ -25,85 +31,176 @@ class Applied:
     last_event: int
 
 
-async def apply(transaction: Transaction, graph_id: GraphId, batch: WriteBatch) -> Applied:
-    """Store all of `batch`.
+Outcome: TypeAlias = "Applied | StaleWrite"
+
+
+class AllRefused(Exception):
+    """No batch of a group can be stored, so that there is nothing to commit.
+
+    Attributes:
+        outcomes: The refusal of each batch.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
+
+
+async def apply(
+    transaction: Transaction, graph_id: GraphId, batches: Sequence[WriteBatch]
+) -> Sequence[Outcome]:
+    """Store all of each batch, or nothing of it, and return what became of each.
+
+    Args:
+        transaction: Just begun.
+        graph_id: The graph of all of them.
+        batches: One, or several whose claims allow each other.
 
     Raises:
-        StaleWrite: The batch was planned on something that has changed; the caller rolls back.
+        AllRefused: Every batch was planned on something that has changed; the caller rolls back.
     """
-    advance = history.advance(graph_id, changes=batch.changes_graph, events=len(batch.timeline))
-    if batch.changes_graph:
-        revision, last_event = await _change(transaction, graph_id, batch, advance)
-    else:
-        revision, last_event = await transaction.ask(advance)
-    await sessions.add_events(transaction, graph_id, batch.timeline, last_event)
-    for call in batch.calls:
-        await sessions.touch(transaction, graph_id, call.session_id, call.keys, batch.at)
-    return Applied(revision=revision, last_event=last_event)
+    revisions = sum(batch.changes_graph for batch in batches)
+    events = sum(len(batch.timeline) for batch in batches)
+    advance = history.advance(graph_id, revisions=revisions, events=events)
+    (last_revision, last_event), stored = await _look(transaction, graph_id, batches, advance)
+    refusals = [stored.refusal(batch) for batch in batches]
+    if None not in refusals:
+        raise AllRefused([refusal for refusal in refusals if refusal is not None])
+    revision, event = last_revision - revisions, last_event - events
+    outcomes: list[Outcome] = []
+    accepted: list[tuple[Change, WriteBatch]] = []
+    for batch, refusal in zip(batches, refusals, strict=True):
+        if refusal is not None:
+            outcomes.append(refusal)
+            continue
+        revision += batch.changes_graph
+        event += len(batch.timeline)
+        accepted.append((Change(graph_id=graph_id, revision=revision, at=batch.at), batch))
+        outcomes.append(Applied(revision=revision, last_event=event))
+    if (revision, event) != (last_revision, last_event):
+        # Numbers that were taken for refused batches are given back: none may be missing.
+        await history.give_back(transaction, graph_id, last_revision - revision, last_event - event)
+    try:
+        await _put(transaction, graph_id, accepted, event)
+    except StaleWrite as refusal:
+        # A deletion, which is alone in its transaction.
+        raise AllRefused([refusal]) from None
+    return outcomes
 
 
-async def happened(transaction: Transaction, graph_id: GraphId, batch: WriteBatch, applied: Applied) -> bool:
-    """Whether `apply` of this batch was committed with this result; waits for its end, if need be."""
-    change = Change(graph_id=graph_id, revision=applied.revision, at=batch.at)
-    trace = _last_change(batch)
-    if trace is not None:
-        query = history.was_kept(change, *trace)
-    elif batch.timeline:
-        query = sessions.was_added(graph_id, applied.last_event, batch.timeline[-1])
-    else:
-        return False
-    _, found = await transaction.ask_two(history.wait_for_writes(graph_id), query)
-    return found
+async def happened(
+    transaction: Transaction, graph_id: GraphId, batches: Sequence[WriteBatch], outcomes: Sequence[Outcome]
+) -> bool:
+    """Whether `apply` was committed with these outcomes; waits for its end, if need be.
+
+    One batch speaks for all, since a transaction happens as a whole.
+    """
+    for batch, applied in zip(batches, outcomes, strict=True):
+        if isinstance(applied, StaleWrite):
+            continue
+        change = Change(graph_id=graph_id, revision=applied.revision, at=batch.at)
+        trace = _last_change(batch)
+        if trace is not None:
+            query = history.was_kept(change, *trace)
+        elif batch.timeline:
+            query = sessions.was_added(graph_id, applied.last_event, batch.timeline[-1])
+        else:
+            continue
+        _, found = await transaction.ask_two(history.wait_for_writes(graph_id), query)
+        return found
+    return False
 
 
-async def _change(
-    transaction: Transaction, graph_id: GraphId, batch: WriteBatch, advance: Query[tuple[int, int]]
-) -> tuple[int, int]:
-    """Store nodes, edges, hyperedges and deletions."""
-    keys = {write.node.key for write in batch.nodes}
-    ends = {key for write in batch.edges for key in (write.edge.from_key, write.edge.to_key)}
-    ends |= {key for write in batch.hyperedges for key in write.hyperedge.keys}
-    edge_ids = {write.edge.edge_id for write in batch.edges}
-    hyperedge_ids = {write.hyperedge.hyperedge_id for write in batch.hyperedges}
-    relationship_ids = sorted(edge_ids | hyperedge_ids)
-    (
-        (revision, last_event),
-        versions,
-        stored_edges,
-        same_edges,
-        stored_hyperedges,
-        same_hyperedges,
-    ) = await transaction.ask_six(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """What is stored of the things that batches name."""
+
+    versions: Mapping[str, int]
+    edges: Mapping[str, Edge]
+    same_edges: Mapping[EdgeIdentity, Edge]
+    hyperedges: Mapping[str, Hyperedge]
+    same_hyperedges: Mapping[HyperedgeIdentity, Sequence[Hyperedge]]
+
+    def refusal(self, batch: WriteBatch) -> StaleWrite | None:
+        """Why a batch cannot be stored, if so; deletions are looked at when their turn comes."""
+        existing = self.versions.keys() | {write.node.key for write in batch.nodes}
+        try:
+            nodes.check_nodes(self.versions, batch.nodes)
+            edges.check_edges(
+                batch.edges,
+                stored=self.edges,
+                same=self.same_edges,
+                existing=existing,
+                taken=self.hyperedges.keys(),
+            )
+            hyperedges.check_hyperedges(
+                batch.hyperedges,
+                stored=self.hyperedges,
+                same=self.same_hyperedges,
+                existing=existing,
+                taken=self.edges.keys() | {write.edge.edge_id for write in batch.edges},
+            )
+        except StaleWrite as refusal:
+            return refusal
+        return None
+
+
+async def _look(
+    transaction: Transaction,
+    graph_id: GraphId,
+    batches: Sequence[WriteBatch],
+    advance: Query[tuple[int, int]],
+) -> tuple[tuple[int, int], _Stored]:
+    """Lock the graph; its counters, and what is stored of all that the batches name."""
+    edge_writes = [write.edge for batch in batches for write in batch.edges]
+    hyperedge_writes = [write.hyperedge for batch in batches for write in batch.hyperedges]
+    keys = {write.node.key for batch in batches for write in batch.nodes}
+    keys |= {key for edge in edge_writes for key in (edge.from_key, edge.to_key)}
+    keys |= {key for hyperedge in hyperedge_writes for key in hyperedge.keys}
+    ids = sorted({*(e.edge_id for e in edge_writes), *(h.hyperedge_id for h in hyperedge_writes)})
+    counters, versions, own_edges, same_edges, own_hyperedges, same_hyperedges = await transaction.ask_six(
         advance,
-        nodes.write_versions(graph_id, sorted(keys | ends)),
-        edges.edges(graph_id, relationship_ids),
-        edges.edges_by_identity(graph_id, [write.edge.identity for write in batch.edges]),
-        hyperedges.hyperedges(graph_id, relationship_ids),
-        hyperedges.hyperedges_by_identity(graph_id, [w.hyperedge.identity for w in batch.hyperedges]),
+        nodes.write_versions(graph_id, sorted(keys)),
+        edges.edges(graph_id, ids),
+        edges.edges_by_identity(graph_id, [edge.identity for edge in edge_writes]),
+        hyperedges.hyperedges(graph_id, ids),
+        hyperedges.hyperedges_by_identity(graph_id, [h.identity for h in hyperedge_writes]),
     )
-    change = Change(graph_id=graph_id, revision=revision, at=batch.at)
-    existing = versions.keys() | keys
-    nodes.check_nodes(versions, batch.nodes)
-    edges.check_edges(
-        batch.edges,
-        stored=stored_edges,
-        same=same_edges,
-        existing=existing,
-        taken=stored_hyperedges.keys(),
+    return counters, _Stored(
+        versions=versions,
+        edges=own_edges,
+        same_edges=same_edges,
+        hyperedges=own_hyperedges,
+        same_hyperedges=same_hyperedges,
     )
-    hyperedges.check_hyperedges(
-        batch.hyperedges,
-        stored=stored_hyperedges,
-        same=same_hyperedges,
-        existing=existing,
-        taken=stored_edges.keys() | edge_ids,
+
+
+async def _put(
+    transaction: Transaction,
+    graph_id: GraphId,
+    accepted: Sequence[tuple[Change, WriteBatch]],
+    last_event: int,
+) -> None:
+    """Send the changes of checked batches."""
+    await nodes.put_nodes(
+        transaction, graph_id, [(change, write) for change, batch in accepted for write in batch.nodes]
     )
-    await nodes.put_nodes(transaction, change, batch.nodes)
-    await edges.put_edges(transaction, change, batch.edges)
-    await hyperedges.put_hyperedges(transaction, change, [write.hyperedge for write in batch.hyperedges])
-    for deletion in batch.deletions:
-        await _delete(transaction, change, deletion)
-    return revision, last_event
+    await edges.put_edges(
+        transaction, graph_id, [(change, write.edge) for change, batch in accepted for write in batch.edges]
+    )
+    await hyperedges.put_hyperedges(
+        transaction,
+        graph_id,
+        [(change, write.hyperedge) for change, batch in accepted for write in batch.hyperedges],
+    )
+    for change, batch in accepted:
+        for deletion in batch.deletions:
+            await _delete(transaction, change, deletion)
+    entries = [entry for _, batch in accepted for entry in batch.timeline]
+    await sessions.add_events(transaction, graph_id, entries, last_event)
+    for _, batch in accepted:
+        for call in batch.calls:
+            await sessions.touch(transaction, graph_id, call.session_id, call.keys, batch.at)
 
 
 async def _delete(transaction: Transaction, change: Change, deletion: Deletion) -> None:

@@ -122,14 +122,16 @@ def check_edges(
         present[edge.edge_id] = edge
 
 
-async def put_edges(transaction: Transaction, change: Change, writes: Sequence[EdgeWrite]) -> None:
+async def put_edges(
+    transaction: Transaction, graph_id: GraphId, values: Sequence[tuple[Change, Edge]]
+) -> None:
     """Store checked edges and their history."""
-    if not writes:
+    if not values:
         return
-    values = [write.edge for write in writes]
-    for start, end in distinct_runs([edge.edge_id for edge in values]):
-        await transaction.send(_SQL["put_edges"], _columns_of_edges(change, values[start:end]))
-    await history.keep_states(transaction, change, Kind.EDGE, {edge.edge_id: edge for edge in values})
+    for start, end in distinct_runs([edge.edge_id for _, edge in values]):
+        await transaction.send(_SQL["put_edges"], _columns_of_edges(graph_id, values[start:end]))
+    states = {edge.edge_id: (change, edge) for change, edge in values}
+    await history.keep_states(transaction, graph_id, Kind.EDGE, states)
 
 
 async def delete_edges(transaction: Transaction, change: Change, ids: Collection[str]) -> None:
@@ -137,7 +139,8 @@ async def delete_edges(transaction: Transaction, change: Change, ids: Collection
     if not ids:
         return
     await transaction.send(_SQL["delete_edges"], {"graph_id": change.graph_id, "ids": [*ids]})
-    await history.keep_states(transaction, change, Kind.EDGE, dict.fromkeys(ids))
+    removed = dict.fromkeys(ids, (change, None))
+    await history.keep_states(transaction, change.graph_id, Kind.EDGE, removed)
 
 
 def check_ends(keys: Iterable[str], existing: Collection[str]) -> None:
@@ -169,10 +172,11 @@ def distinct_runs(ids: Sequence[str]) -> list[tuple[int, int]]:
     return [*runs, (start, len(ids))]
 
 
-def _columns_of_edges(change: Change, written: Sequence[Edge]) -> dict[str, Any]:
+def _columns_of_edges(graph_id: GraphId, values: Sequence[tuple[Change, Edge]]) -> dict[str, Any]:
+    written = [edge for _, edge in values]
     return {
-        "graph_id": change.graph_id,
-        "revision": change.revision,
+        "graph_id": graph_id,
+        "revision": [change.revision for change, _ in values],
         "edge_id": [edge.edge_id for edge in written],
         "from_key": [edge.from_key for edge in written],
         "to_key": [edge.to_key for edge in written],

@@ -65,12 +65,13 @@ INSERT INTO edges (
     write_version, revision, created_at, updated_at
 )
 SELECT :graph_id, edge_id, from_key, to_key, relationship, description, data,
-       write_version, :revision, created_at, updated_at
+       write_version, revision, created_at, updated_at
 FROM unnest(
     :edge_id::text[], :from_key::text[], :to_key::text[], :relationship::text[], :description::text[],
-    :data::text[], :write_version::bigint[], :created_at::bigint[], :updated_at::bigint[]
+    :data::text[], :write_version::bigint[], :revision::bigint[], :created_at::bigint[], :updated_at::bigint[]
 ) AS written (
-    edge_id, from_key, to_key, relationship, description, data, write_version, created_at, updated_at
+    edge_id, from_key, to_key, relationship, description, data, write_version, revision, created_at,
+    updated_at
 )
 ON CONFLICT (graph_id, edge_id) DO UPDATE SET
     from_key = excluded.from_key,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.graph import GraphId, Kind, Version
@@ -17,6 +18,10 @@ from hivemem.storage.states import decode_state, encode_state
 from hivemem.storage.times import from_microseconds, to_microseconds
 
 _SQL = named_statements("history.sql")
+
+
+State: TypeAlias = "Node | Edge | Hyperedge | None"
+"""What something is; None when it was removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +38,12 @@ def revision(graph_id: GraphId) -> Query[int]:
     return Query(sql=_SQL["revision"], arguments={"graph_id": graph_id}, decode=_revision)
 
 
-def advance(graph_id: GraphId, *, changes: bool, events: int) -> Query[tuple[int, int]]:
-    """Hold off other writes of the graph, count a change or none, and reserve numbers of diary lines.
+def advance(graph_id: GraphId, *, revisions: int, events: int) -> Query[tuple[int, int]]:
+    """Hold off other writes of the graph, count changes, and reserve numbers of diary lines.
 
     The answer is the graph's revision and the last number of its diary.
     """
-    arguments = {"graph_id": graph_id, "revisions": int(changes), "events": events}
+    arguments = {"graph_id": graph_id, "revisions": revisions, "events": events}
     return Query(sql=_SQL["advance"], arguments=arguments, decode=_counters)
 
 
@@ -47,30 +52,41 @@ async def count_change(transaction: Transaction, graph_id: GraphId) -> None:
     await transaction.send(_SQL["advance"], {"graph_id": graph_id, "revisions": 1, "events": 0})
 
 
+async def give_back(transaction: Transaction, graph_id: GraphId, revisions: int, events: int) -> None:
+    """Lower the counters by what `advance` of the same transaction counted too much."""
+    await transaction.send(
+        _SQL["advance"], {"graph_id": graph_id, "revisions": -revisions, "events": -events}
+    )
+
+
 def wait_for_writes(graph_id: GraphId) -> Query[int]:
     """The graph's revision, once no other write of the graph is under way; those that follow wait."""
     return Query(sql=_SQL["wait_for_writes"], arguments={"graph_id": graph_id}, decode=_revision)
 
 
 async def keep_states(
-    transaction: Transaction,
-    change: Change,
-    kind: Kind,
-    states: Mapping[str, Node | Edge | Hyperedge | None],
+    transaction: Transaction, graph_id: GraphId, kind: Kind, states: Mapping[str, tuple[Change, State]]
 ) -> None:
-    """Record what things, by id, have become; None for those that were removed."""
+    """Record what things, by id, have become, and in which change."""
     if not states:
         return
-    shared = {"graph_id": change.graph_id, "kind": kind.value, "revision": change.revision}
-    texts = [None if state is None else encode_state(state) for state in states.values()]
+    shared = {"graph_id": graph_id, "kind": kind.value}
     await transaction.send(
         _SQL["keep_versions"],
-        {**shared, "recorded_at": to_microseconds(change.at), "ids": [*states], "states": texts},
+        {
+            **shared,
+            "ids": [*states],
+            "revisions": [change.revision for change, _ in states.values()],
+            "recorded_at": [to_microseconds(change.at) for change, _ in states.values()],
+            "states": [None if state is None else encode_state(state) for _, state in states.values()],
+        },
     )
-    removed = [id for id, state in states.items() if state is None]
-    stored = [id for id, state in states.items() if state is not None]
+    removed = {id: change.revision for id, (change, state) in states.items() if state is None}
+    stored = [id for id, (_, state) in states.items() if state is not None]
     if removed:
-        await transaction.send(_SQL["put_tombstones"], {**shared, "ids": removed})
+        await transaction.send(
+            _SQL["put_tombstones"], {**shared, "ids": [*removed], "revisions": [*removed.values()]}
+        )
     if stored:
         await transaction.send(_SQL["drop_tombstones"], {**shared, "ids": stored})
 
@@ -95,7 +111,7 @@ def versions_before(
     )
 
 
-def was_kept(change: Change, kind: Kind, id: str, state: Node | Edge | Hyperedge | None) -> Query[bool]:
+def was_kept(change: Change, kind: Kind, id: str, state: State) -> Query[bool]:
     """Whether the history holds just this state for the end of this change."""
     expected = (to_microseconds(change.at), None if state is None else encode_state(state))
     return Query(

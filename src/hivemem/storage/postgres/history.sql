@@ -23,8 +23,9 @@ FOR UPDATE
 -- name: keep_versions
 -- A batch may change a thing twice; its history has one state for each revision, the last.
 INSERT INTO versions (graph_id, kind, id, revision, recorded_at, state)
-SELECT :graph_id, :kind, id, :revision, :recorded_at, state
-FROM unnest(:ids::text[], :states::text[]) AS written (id, state)
+SELECT :graph_id, :kind, id, revision, recorded_at, state
+FROM unnest(:ids::text[], :revisions::bigint[], :recorded_at::bigint[], :states::text[])
+    AS written (id, revision, recorded_at, state)
 ON CONFLICT (graph_id, kind, id, revision)
     DO UPDATE SET recorded_at = excluded.recorded_at, state = excluded.state
 
@@ -52,8 +53,8 @@ WHERE graph_id = :graph_id AND kind = :kind AND id = :id AND revision = :revisio
 
 -- name: put_tombstones
 INSERT INTO tombstones (graph_id, kind, id, revision)
-SELECT :graph_id, :kind, id, :revision
-FROM unnest(:ids::text[]) AS removed (id)
+SELECT :graph_id, :kind, id, revision
+FROM unnest(:ids::text[], :revisions::bigint[]) AS removed (id, revision)
 ON CONFLICT (graph_id, kind, id) DO UPDATE SET revision = excluded.revision
 
 -- name: drop_tombstones

@@ -127,29 +127,31 @@ def check_hyperedges(
         present[id] = hyperedge
 
 
-async def put_hyperedges(transaction: Transaction, change: Change, values: Sequence[Hyperedge]) -> None:
+async def put_hyperedges(
+    transaction: Transaction, graph_id: GraphId, values: Sequence[tuple[Change, Hyperedge]]
+) -> None:
     """Store checked hyperedges and their history."""
     if not values:
         return
-    for start, end in distinct_runs([value.hyperedge_id for value in values]):
-        await _put_rows(transaction, change, values[start:end])
-    states = {value.hyperedge_id: value for value in values}
-    await history.keep_states(transaction, change, Kind.HYPEREDGE, states)
+    for start, end in distinct_runs([value.hyperedge_id for _, value in values]):
+        await _put_rows(transaction, graph_id, values[start:end])
+    states = {value.hyperedge_id: (change, value) for change, value in values}
+    await history.keep_states(transaction, graph_id, Kind.HYPEREDGE, states)
 
 
 async def forget_participant(
     transaction: Transaction, change: Change, key: str, memberships: Iterable[Hyperedge]
 ) -> None:
     """Take a node out of all its hyperedges; those with fewer than three others are removed."""
-    smaller: list[Hyperedge] = []
+    smaller: list[tuple[Change, Hyperedge]] = []
     lost: list[str] = []
     for hyperedge in memberships:
         rest = hyperedge.without((key,), change.at)
         if rest is None:
             lost.append(hyperedge.hyperedge_id)
         else:
-            smaller.append(rest)
-    await put_hyperedges(transaction, change, smaller)
+            smaller.append((change, rest))
+    await put_hyperedges(transaction, change.graph_id, smaller)
     await delete_hyperedges(transaction, change, lost)
 
 
@@ -158,7 +160,8 @@ async def delete_hyperedges(transaction: Transaction, change: Change, ids: Colle
     if not ids:
         return
     await transaction.send(_SQL["delete_hyperedges"], {"graph_id": change.graph_id, "ids": [*ids]})
-    await history.keep_states(transaction, change, Kind.HYPEREDGE, dict.fromkeys(ids))
+    removed = dict.fromkeys(ids, (change, None))
+    await history.keep_states(transaction, change.graph_id, Kind.HYPEREDGE, removed)
 
 
 def memberships(graph_id: GraphId, key: str) -> Query[Mapping[str, tuple[Hyperedge, ...]]]:
@@ -166,11 +169,13 @@ def memberships(graph_id: GraphId, key: str) -> Query[Mapping[str, tuple[Hypered
     return hyperedges_of_nodes(graph_id, (key,), _NO_LIMIT)
 
 
-async def _put_rows(transaction: Transaction, change: Change, values: Sequence[Hyperedge]) -> None:
-    await transaction.send(_SQL["put_hyperedges"], _columns_of_hyperedges(change, values))
-    own = {"graph_id": change.graph_id}
-    await transaction.send(_SQL["drop_participants"], {**own, "ids": [v.hyperedge_id for v in values]})
-    rows = [(value.hyperedge_id, participant) for value in values for participant in value.participants]
+async def _put_rows(
+    transaction: Transaction, graph_id: GraphId, values: Sequence[tuple[Change, Hyperedge]]
+) -> None:
+    await transaction.send(_SQL["put_hyperedges"], _columns_of_hyperedges(graph_id, values))
+    own = {"graph_id": graph_id}
+    await transaction.send(_SQL["drop_participants"], {**own, "ids": [v.hyperedge_id for _, v in values]})
+    rows = [(value.hyperedge_id, participant) for _, value in values for participant in value.participants]
     await transaction.send(
         _SQL["put_participants"],
         {
@@ -183,10 +188,11 @@ async def _put_rows(transaction: Transaction, change: Change, values: Sequence[H
     )
 
 
-def _columns_of_hyperedges(change: Change, written: Sequence[Hyperedge]) -> dict[str, Any]:
+def _columns_of_hyperedges(graph_id: GraphId, values: Sequence[tuple[Change, Hyperedge]]) -> dict[str, Any]:
+    written = [hyperedge for _, hyperedge in values]
     return {
-        "graph_id": change.graph_id,
-        "revision": change.revision,
+        "graph_id": graph_id,
+        "revision": [change.revision for change, _ in values],
         "hyperedge_id": [hyperedge.hyperedge_id for hyperedge in written],
         "identity": [identity_digest(hyperedge.identity) for hyperedge in written],
         "relationship": [hyperedge.relationship for hyperedge in written],

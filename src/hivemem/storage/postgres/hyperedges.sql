@@ -67,12 +67,12 @@ INSERT INTO hyperedges (
     write_version, revision, created_at, updated_at
 )
 SELECT :graph_id, hyperedge_id, identity, relationship, description, data,
-       write_version, :revision, created_at, updated_at
+       write_version, revision, created_at, updated_at
 FROM unnest(
     :hyperedge_id::text[], :identity::text[], :relationship::text[], :description::text[], :data::text[],
-    :write_version::bigint[], :created_at::bigint[], :updated_at::bigint[]
+    :write_version::bigint[], :revision::bigint[], :created_at::bigint[], :updated_at::bigint[]
 ) AS written (
-    hyperedge_id, identity, relationship, description, data, write_version, created_at, updated_at
+    hyperedge_id, identity, relationship, description, data, write_version, revision, created_at, updated_at
 )
 ON CONFLICT (graph_id, hyperedge_id) DO UPDATE SET
     identity = excluded.identity,

@@ -64,22 +64,24 @@ def check_nodes(current: Mapping[str, int], writes: Sequence[NodeWrite]) -> None
         versions[node.key] = node.write_version
 
 
-async def put_nodes(transaction: Transaction, change: Change, writes: Sequence[NodeWrite]) -> None:
+async def put_nodes(
+    transaction: Transaction, graph_id: GraphId, writes: Sequence[tuple[Change, NodeWrite]]
+) -> None:
     """Store checked nodes, their vectors and their history."""
     if not writes:
         return
     for group in _groups(writes):
-        await transaction.send(_SQL["put_nodes"], _columns_of_nodes(change, group))
-    vectors = {write.node.key: write.vectors for write in writes if write.vectors is not None}
-    await _replace_vectors(transaction, change.graph_id, vectors)
-    states = {write.node.key: write.node for write in writes}
-    await history.keep_states(transaction, change, Kind.NODE, states)
+        await transaction.send(_SQL["put_nodes"], _columns_of_nodes(graph_id, group))
+    vectors = {write.node.key: write.vectors for _, write in writes if write.vectors is not None}
+    await _replace_vectors(transaction, graph_id, vectors)
+    states = {write.node.key: (change, write.node) for change, write in writes}
+    await history.keep_states(transaction, graph_id, Kind.NODE, states)
 
 
 async def delete_node(transaction: Transaction, change: Change, key: str) -> None:
     """Remove a node that nothing refers to any more, with its vectors and session touches."""
     await transaction.send(_SQL["delete_node"], {"graph_id": change.graph_id, "key": key})
-    await history.keep_states(transaction, change, Kind.NODE, {key: None})
+    await history.keep_states(transaction, change.graph_id, Kind.NODE, {key: (change, None)})
 
 
 async def put_vectors(
@@ -138,26 +140,29 @@ def _nodes(rows: list[Row]) -> list[Node]:
     return [node_from_row(row) for row in rows]
 
 
-def _groups(writes: Sequence[NodeWrite]) -> list[list[NodeWrite]]:
+def _groups(writes: Sequence[tuple[Change, NodeWrite]]) -> list[list[tuple[Change, NodeWrite]]]:
     """`writes` in order, cut where one statement cannot hold them: a key comes twice, or vectors stay."""
-    groups: list[list[NodeWrite]] = []
+    groups: list[list[tuple[Change, NodeWrite]]] = []
     keys: set[str] = set()
-    for write in writes:
+    replaced = False
+    for change, write in writes:
         key, replaces = write.node.key, write.vectors is not None
-        if not groups or key in keys or replaces != (groups[-1][0].vectors is not None):
+        if not groups or key in keys or replaces != replaced:
             groups.append([])
             keys = set()
-        groups[-1].append(write)
+        groups[-1].append((change, write))
         keys.add(key)
+        replaced = replaces
     return groups
 
 
-def _columns_of_nodes(change: Change, writes: Sequence[NodeWrite]) -> dict[str, Any]:
-    written = [write.node for write in writes]
+def _columns_of_nodes(graph_id: GraphId, writes: Sequence[tuple[Change, NodeWrite]]) -> dict[str, Any]:
+    written = [write.node for _, write in writes]
+    vectors = [write.vectors for _, write in writes]
     return {
-        "graph_id": change.graph_id,
-        "revision": change.revision,
-        "replaces_vectors": writes[0].vectors is not None,
+        "graph_id": graph_id,
+        "revision": [change.revision for change, _ in writes],
+        "replaces_vectors": vectors[0] is not None,
         "key": [node.key for node in written],
         "node_type": [node.node_type for node in written],
         "description": [node.description for node in written],
@@ -165,7 +170,7 @@ def _columns_of_nodes(change: Change, writes: Sequence[NodeWrite]) -> dict[str, 
         "search_text": [node.search_text for node in written],
         "assets": [to_json(node.assets) for node in written],
         "enrichment_status": [node.enrichment_status.value for node in written],
-        "vector_model": [None if w.vectors is None else _model_of(w.vectors) for w in writes],
+        "vector_model": [None if of_node is None else _model_of(of_node) for of_node in vectors],
         "write_version": [node.write_version for node in written],
         "created_at": [to_microseconds(node.created_at) for node in written],
         "updated_at": [to_microseconds(node.updated_at) for node in written],

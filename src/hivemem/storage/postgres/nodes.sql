@@ -31,14 +31,14 @@ INSERT INTO nodes (
     vector_model, write_version, revision, created_at, updated_at
 )
 SELECT :graph_id, key, node_type, description, data, search_text, assets, enrichment_status,
-       vector_model, write_version, :revision, created_at, updated_at
+       vector_model, write_version, revision, created_at, updated_at
 FROM unnest(
     :key::text[], :node_type::text[], :description::text[], :data::text[], :search_text::text[],
     :assets::text[], :enrichment_status::text[], :vector_model::text[], :write_version::bigint[],
-    :created_at::bigint[], :updated_at::bigint[]
+    :revision::bigint[], :created_at::bigint[], :updated_at::bigint[]
 ) AS written (
     key, node_type, description, data, search_text, assets, enrichment_status, vector_model,
-    write_version, created_at, updated_at
+    write_version, revision, created_at, updated_at
 )
 ON CONFLICT (graph_id, key) DO UPDATE SET
     node_type = excluded.node_type,

@@ -18,7 +18,6 @@ import random
 import select
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, TypeVar, cast
-from weakref import WeakValueDictionary
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -52,9 +51,6 @@ _SETUP = (
 
 _RECONNECT_SECONDS = 1.5
 """Then the pool stops connecting until somebody asks again, instead of trying ever more rarely."""
-
-_QUEUE_CONNECTIONS = 2
-"""The next write should be there when the lock is released: with one, 150 writes a second became 270."""
 
 _TURN_SECONDS = 1.0
 """How long to wait for the pool before asking it again."""
@@ -93,7 +89,6 @@ class Pool:
         self._in_use = 0
         self._closed = False
         self._under_way: set[asyncio.Task[Any]] = set()
-        self._queues: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def open(self) -> None:
         """Begin to connect."""
@@ -134,7 +129,6 @@ class Pool:
         work: Callable[[Transaction], Awaitable[T]],
         *,
         happened: Callable[[Transaction, T], Awaitable[bool]] | None = None,
-        queue: str = "",
     ) -> T:
         """The result of `work`, once it is durable. A caller that is cancelled leaves it to be finished.
 
@@ -144,30 +138,81 @@ class Pool:
                 a new transaction, which it must make wait for the end of the lost one by a lock that both
                 take, and which is rolled back. Without it `work` is repeated, and must be right in
                 either case.
-            queue: Of this process's writes with the same name two are in the database, one at work and one
-                at its lock; the others wait here, where that costs no connection.
 
         Raises:
             Unavailable: Closed, unreachable, or busy for too long. Nothing was changed, unless the fact
                 `outcome` is `unknown`.
             Corruption: The database is damaged.
         """
-        return await asyncio.shield(self._start(self._write(work, happened, queue)))
+        return await asyncio.shield(self.start(self.commit(work, happened, self.deadline())))
 
-    async def _ask(self, *queries: Query[Any]) -> tuple[Any, ...]:
-        with our_errors(self._address):
-            rows = await self._start(self._read(*queries))
-            return decoded(queries, rows)
+    async def commit(
+        self,
+        work: Callable[[Transaction], Awaitable[T]],
+        happened: Callable[[Transaction, T], Awaitable[bool]] | None,
+        deadline: float,
+    ) -> T:
+        """As `write`, in a task of `start`, and with an end of its own."""
+        delays = _delays()
+        unanswered: _Unanswered | None = None
+        while True:
+            try:
+                with our_errors(self._address):
+                    try:
+                        return await self._attempt(work, happened, unanswered, deadline)
+                    except _Unanswered as error:
+                        unanswered = error
+                        await self._recover(error.cause, deadline, next(delays))
+                    except psycopg.Error as error:
+                        await self._recover(error, deadline, next(delays))
+            except Unavailable as refusal:
+                if unanswered is None:
+                    raise
+                raise Unavailable(
+                    f"{refusal.message} The connection was lost while the write was committed, so that "
+                    "it may have been stored; repeat the call.",
+                    outcome="unknown",
+                ) from None
 
-    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task of `work`, which `close` waits for."""
-        if self._closed:
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task of `work`, which `close` waits for.
+
+        Raises:
+            Unavailable: Closed.
+        """
+        try:
+            self.check_open()
+        except Unavailable:
             work.close()
-            raise Unavailable("the store is closed; open it again.")
+            raise
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    def check_open(self) -> None:
+        """Let a call pass that began before `close`.
+
+        Raises:
+            Unavailable: Closed.
+        """
+        if self._closed:
+            raise Unavailable("the store is closed; open it again.")
+
+    def deadline(self) -> float:
+        """When a call that begins now has waited for too long, in the time of the event loop."""
+        return asyncio.get_running_loop().time() + self._wait_seconds
+
+    def waited_too_long(self) -> Unavailable:
+        """The refusal of a write whose turn did not come before its deadline."""
+        return Unavailable(
+            f"other writes to the same graph took longer than {self._wait_seconds:g} seconds; try again."
+        )
+
+    async def _ask(self, *queries: Query[Any]) -> tuple[Any, ...]:
+        with our_errors(self._address):
+            rows = await self.start(self._read(*queries))
+            return decoded(queries, rows)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
@@ -176,7 +221,7 @@ class Pool:
             task.exception()
 
     async def _read(self, *queries: Query[Any]) -> list[list[tuple[Any, ...]]]:
-        deadline = self._deadline()
+        deadline = self.deadline()
         delays = _delays()
         while True:
             try:
@@ -184,35 +229,6 @@ class Pool:
                     return await snapshot_rows(connection, queries)
             except psycopg.Error as error:
                 await self._recover(error, deadline, next(delays))
-
-    async def _write(
-        self,
-        work: Callable[[Transaction], Awaitable[T]],
-        happened: Callable[[Transaction, T], Awaitable[bool]] | None,
-        queue: str,
-    ) -> T:
-        deadline = self._deadline()
-        delays = _delays()
-        unanswered: _Unanswered | None = None
-        async with self._turn(queue, deadline):
-            while True:
-                try:
-                    with our_errors(self._address):
-                        try:
-                            return await self._attempt(work, happened, unanswered, deadline)
-                        except _Unanswered as error:
-                            unanswered = error
-                            await self._recover(error.cause, deadline, next(delays))
-                        except psycopg.Error as error:
-                            await self._recover(error, deadline, next(delays))
-                except Unavailable as refusal:
-                    if unanswered is None:
-                        raise
-                    raise Unavailable(
-                        f"{refusal.message} The connection was lost while the write was committed, so that "
-                        "it may have been stored; repeat the call.",
-                        outcome="unknown",
-                    ) from None
 
     async def _attempt(
         self,
@@ -277,30 +293,9 @@ class Pool:
             "that it runs."
         )
 
-    @contextlib.asynccontextmanager
-    async def _turn(self, queue: str, deadline: float) -> AsyncGenerator[None, None]:
-        if not queue:
-            yield
-            return
-        places = self._queues.setdefault(queue, asyncio.Semaphore(_QUEUE_CONNECTIONS))
-        try:
-            async with asyncio.timeout_at(deadline):
-                await places.acquire()
-        except TimeoutError:
-            raise Unavailable(
-                f"other writes to the same graph took longer than {self._wait_seconds:g} seconds; try again."
-            ) from None
-        try:
-            yield
-        finally:
-            places.release()
-
     async def _configure(self, connection: Connection) -> None:
         prepare_connection(connection)
         await connection.execute(_SETUP, self._timeouts)
-
-    def _deadline(self) -> float:
-        return asyncio.get_running_loop().time() + self._wait_seconds
 
 
 async def _transaction(connection: Connection, work: Callable[[Transaction], Awaitable[T]]) -> T:

@@ -34,7 +34,6 @@ from hivemem.domain.skills import CustomSkill
 from hivemem.domain.tokens import TokenReport
 from hivemem.storage.postgres import (
     access,
-    batches,
     changes,
     edges,
     exports,
@@ -50,6 +49,7 @@ from hivemem.storage.postgres import (
 )
 from hivemem.storage.postgres.blobs import PostgresFiles
 from hivemem.storage.postgres.connection import Address
+from hivemem.storage.postgres.groups import GroupCommit
 from hivemem.storage.postgres.migrate import prepare_database
 from hivemem.storage.postgres.pool import Pool
 from hivemem.storage.postgres.transaction import findable
@@ -60,6 +60,7 @@ class PostgresStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._groups = GroupCommit(pool)
 
     @classmethod
     async def open(
@@ -108,7 +109,7 @@ class PostgresStore:
 
     async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
         """See `GraphStore.apply`."""
-        return (await self._apply(graph_id, batch)).revision
+        return (await self._groups.apply(graph_id, batch)).revision
 
     async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
         """See `GraphStore.changes`."""
@@ -172,8 +173,7 @@ class PostgresStore:
         """See `GraphStore.put_vectors`."""
         # A second time costs a revision and changes nothing else.
         return await self._pool.write(
-            lambda transaction: nodes.put_vectors(transaction, graph_id, key, write_version, vectors, status),
-            queue=graph_id,
+            lambda transaction: nodes.put_vectors(transaction, graph_id, key, write_version, vectors, status)
         )
 
     async def vector_models(self, graph_id: GraphId) -> dict[str, int]:
@@ -213,7 +213,7 @@ class PostgresStore:
     async def add_event(self, graph_id: GraphId, entry: TimelineEntry) -> TimelineEvent:
         """See `SessionStore.add_event`."""
         batch = WriteBatch(at=entry.at, timeline=(entry,))
-        return TimelineEvent(id=(await self._apply(graph_id, batch)).last_event, entry=entry)
+        return TimelineEvent(id=(await self._groups.apply(graph_id, batch)).last_event, entry=entry)
 
     async def add_user(self, user: User, graph: Graph) -> None:
         """See `AccessStore.add_user`."""
@@ -418,13 +418,6 @@ class PostgresStore:
     async def close(self) -> None:
         """See `Store.close`."""
         await self._pool.close()
-
-    async def _apply(self, graph_id: GraphId, batch: WriteBatch) -> batches.Applied:
-        return await self._pool.write(
-            lambda transaction: batches.apply(transaction, graph_id, batch),
-            happened=lambda transaction, applied: batches.happened(transaction, graph_id, batch, applied),
-            queue=graph_id,
-        )
 
 
 async def _snapshot(

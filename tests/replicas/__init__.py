@@ -1,0 +1,1 @@
+"""Two servers as processes on one PostgreSQL database."""

@@ -74,7 +74,7 @@ def written(tmp_path: Path, content: str) -> Path:
         ("{", Format.LINES),
         ("[", Format.LINES),
         ("plain text", Format.LINES),
-        ("PK\x03\x04", Format.LINES),
+        ("PK\x03\x04 cut off", Format.ARCHIVE),
     ],
 )
 def test_a_file_is_recognised_by_its_content(tmp_path: Path, content: str, format: Format) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,20 @@ def test_a_memory_moves_to_another_place(hivemem: Any, tmp_path: Path) -> None:
     code, out, _ = hivemem("two", "import", archive, "--merge", "--if-exists", "keep", "--json")
     assert (code, json.loads(out)["kept"], json.loads(out)["relationships"]) == (0, 3, 0)
     assert "coffee" in hivemem("two", "nodes", "pref_tea")[1]
+
+
+def test_an_archive_that_is_cut_off_or_another_zip_file_says_so(hivemem: Any, tmp_path: Path) -> None:
+    fill(hivemem)
+    archive = tmp_path / "m.hivemem"
+    hivemem("one", "export", str(archive))
+    archive.write_bytes(archive.read_bytes()[:-100])
+    for options in ([], ["--merge"]):
+        code, out, err = hivemem("two", "import", str(archive), *options)
+        assert (code, out) == (8, "") and "is not a whole archive" in err
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
+        other.writestr("a.txt", "A.")
+    code, _, err = hivemem("two", "import", str(tmp_path / "other.zip"))
+    assert code == 6 and "not an archive of hivemem" in err
 
 
 @pytest.mark.parametrize("name", ["m.json", "notes"])

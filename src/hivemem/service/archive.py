@@ -179,14 +179,6 @@ class ArchiveReader:
         self._zip.close()
 
 
-def is_archive(path: Path) -> bool:
-    """Whether a file is a zip file with a manifest."""
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as packed:
-        return _MANIFEST in packed.namelist()
-
-
 def _checked_manifest(path: Path, packed: zipfile.ZipFile) -> dict[str, TableEntry]:
     if _MANIFEST not in packed.namelist():
         raise InvalidInput(f"{path} has no {_MANIFEST}; it is not an archive of hivemem.")

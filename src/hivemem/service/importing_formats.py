@@ -15,13 +15,13 @@ from typing import Any, Protocol, TypeAlias, cast
 from hivemem.domain.keys import normalise_key
 from hivemem.domain.node_types import resolve_node_type
 from hivemem.errors import HivememError, InvalidInput, NotFound
-from hivemem.service.archive import is_archive
 from hivemem.service.exporting_files import HYPEREDGES, LINKS, NOTES
 from hivemem.service.exporting_records import GraphRecords
 
 _NEEDED_OF_EDGES = ("from_key", "to_key", "relationship", "description", "data")
 _SECTION = re.compile(r'"(\w+)":\[')
 _SNIFFED_BYTES = 1 << 16
+_ZIP = b"PK\x03\x04"
 _MAX_SLUG_CHARACTERS = 80
 
 
@@ -94,10 +94,11 @@ def recognise(path: Path) -> Format:
         return Format.NOTES
     if not path.is_file():
         raise NotFound(f"{path} cannot be read: there is no such file.")
-    if is_archive(path):
-        return Format.ARCHIVE
     with path.open("rb") as file:
         start = file.read(_SNIFFED_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+    # Also where the rest is missing: whoever reads it says so.
+    if start.startswith(_ZIP):
+        return Format.ARCHIVE
     first = _object(start.split(b"\n", 1)[0])
     if first is not None and "key" in first:
         return Format.LINES

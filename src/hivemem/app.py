@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import secrets
 from collections.abc import Callable
@@ -58,7 +57,7 @@ from hivemem.service.timeline import Timeline
 from hivemem.service.tokens import Tokens
 from hivemem.service.uploaded_files import UploadedFiles
 from hivemem.settings import Settings
-from hivemem.storage.files_folder import FolderFiles
+from hivemem.storage.files_folder import FolderFiles, graph_folder
 from hivemem.storage.sqlite import SqliteStore
 
 # Larger turns end less often with a core that has nothing left to do (3 % of a recall against 8), smaller
@@ -290,8 +289,7 @@ def files_of_graph(settings: Settings, store: Store) -> Callable[[GraphId], File
         assert isinstance(store, PostgresStore)
         return store.blobs
     folder = settings.data_dir / "files"
-    # The id of a graph may hold what a file system does not take.
-    return lambda graph_id: FolderFiles(folder / hashlib.sha256(graph_id.encode()).hexdigest()[:32])
+    return lambda graph_id: FolderFiles(graph_folder(folder, graph_id))
 
 
 async def open_services(settings: Settings, *, background: bool = False, models: bool = True) -> OpenServices:

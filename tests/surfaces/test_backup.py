@@ -157,6 +157,8 @@ def test_a_backup_is_one_checked_file_for_its_owner(hivemem: Command, database: 
         "size_bytes": file.stat().st_size,
         "schema_version": migrate.latest_version(),
         "rows": {name: len(rows) for name, rows in contents(database).items()},
+        # A record whose bytes nobody has.
+        "files": {"archive": None, "count": 0, "size_bytes": 0, "missing": 1},
     }
     # It opens where nothing can be written beside it.
     with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?immutable=1", uri=True)) as connection:

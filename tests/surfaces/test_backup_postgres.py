@@ -68,7 +68,7 @@ def test_the_commands_of_the_page_save_and_restore_everything(url: str, tmp_path
 @pytest.mark.parametrize(("verb", "tool"), [("backup", "pg_dump"), ("restore", "pg_restore")])
 def test_the_command_names_the_tool_and_no_password(verb: str, tool: str, tmp_path: Path) -> None:
     done = run_cli(
-        tmp_path / "data", verb, "FILE", "--json", HIVEMEM_DATABASE_URL="postgresql://me:s3cret@host/name"
+        tmp_path / "data", verb, "./FILE", "--json", HIVEMEM_DATABASE_URL="postgresql://me:s3cret@host/name"
     )
     assert done.returncode == 6
     told = json.loads(done.stderr)["detail"]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from hivemem.errors import Conflict
+from hivemem.service.file_bytes import BlobName, CarriedFiles
 from hivemem.storage.rows import Row, RowSource, RowTarget, TableContent, content, size_bytes
 from hivemem.storage.tables import TABLES, Table
 
 Report = Callable[[str, int, int], None]
 """Called with (what is being done, rows done, rows in all)."""
+
+Carry = Callable[[Collection[BlobName]], CarriedFiles]
+"""Copies the bytes that are named."""
 
 MAX_PAGE_ROWS = 2_000
 MAX_PAGE_BYTES = 8_000_000
@@ -45,11 +49,13 @@ class CopyResult:
     copied_rows: int
     copy_seconds: float
     compare_seconds: float
+    files: CarriedFiles | None
+    """None when the bytes of uploaded files were not asked for, or the tables differ."""
 
     @property
     def equal(self) -> bool:
-        """Whether every table is the same on both sides; only then the target can be used."""
-        return all(table.equal for table in self.tables)
+        """Whether every table and file is the same on both sides; only then the target can be used."""
+        return all(table.equal for table in self.tables) and not (self.files and self.files.lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,7 @@ def copy_database(
     *,
     restart: bool = False,
     report: Report,
+    carry: Carry | None = None,
     max_page_rows: int = MAX_PAGE_ROWS,
     max_page_bytes: int = MAX_PAGE_BYTES,
 ) -> CopyResult:
@@ -94,6 +101,7 @@ def copy_database(
         target: Empty, or with an unfinished copy of the same source.
         restart: Throw an unfinished copy away and begin again.
         report: Told after every page.
+        carry: Copies the bytes of uploaded files, and compares them.
         max_page_rows: Rows written in one transaction.
         max_page_bytes: Size at which a page ends, roughly; a single row may be larger.
 
@@ -120,8 +128,12 @@ def copy_database(
             report("copying", state.rows, total)
     copied = time.perf_counter()
     tables = tuple(_compared(source, target, report, 2 * total))
+    carried = None
+    if carry is not None and all(table.equal for table in tables):
+        carried = carry(_blob_names(source))
     compared = time.perf_counter()
     result = CopyResult(
+        files=carried,
         tables=tables,
         resumed_rows=resumed,
         copied_rows=state.rows - resumed,
@@ -168,6 +180,13 @@ def _fingerprint(source: RowSource, counts: dict[str, int]) -> dict[str, Any]:
         "rows": counts,
         "graphs": {str(graph_id): list(numbers) for graph_id, *numbers in source.rows(counters)},
     }
+
+
+def _blob_names(source: RowSource) -> Collection[BlobName]:
+    """The bytes that the records of files name, each once."""
+    table = next(table for table in TABLES if table.name == "files")
+    graph, digest = table.names.index("graph_id"), table.names.index("sha256")
+    return dict.fromkeys((str(row[graph]), str(row[digest])) for row in source.rows(table))
 
 
 def _difference(then: dict[str, Any], now: dict[str, Any]) -> str:

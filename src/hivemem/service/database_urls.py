@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from hivemem.errors import InvalidInput
+from hivemem.service.file_bytes import FilesOf
 from hivemem.service.schema import needed_driver
+from hivemem.storage.files_folder import FolderFiles, graph_folder
 from hivemem.storage.rows import FillGraph, RowSource, RowTarget
 from hivemem.storage.sqlite.filling import fill_graph
 from hivemem.storage.sqlite.rows import SqliteSource, SqliteTarget
@@ -51,6 +55,31 @@ def database_url(text: str) -> DatabaseUrl:
     if scheme == "sqlite" and rest.startswith("/") and rest.strip("/"):
         return DatabaseUrl(path=Path(unquote("/" + urlsplit(text).path.lstrip("/"))), url=text)
     raise InvalidInput(f"the database URL has none of the known forms; write {_FORMS}.")
+
+
+def files_beside(database: Path) -> Path:
+    """The folder with the bytes of all uploaded files that a SQLite file names."""
+    return database.parent / "files"
+
+
+@contextlib.asynccontextmanager
+async def open_files(url: DatabaseUrl) -> AsyncGenerator[FilesOf, None]:
+    """Where the bytes of each graph's files are that a database names."""
+    if url.path is not None:
+        folder = files_beside(url.path)
+        yield lambda graph_id: FolderFiles(graph_folder(folder, graph_id))
+        return
+    with needed_driver():
+        from hivemem.storage.postgres.blobs import PostgresFiles
+        from hivemem.storage.postgres.connection import Address
+        from hivemem.storage.postgres.pool import Pool
+
+    pool = Pool(Address.parse(url.url), size=1, wait_seconds=30.0, statement_seconds=300.0)
+    await pool.open()
+    try:
+        yield lambda graph_id: PostgresFiles(pool, graph_id)
+    finally:
+        await pool.close()
 
 
 def open_source(url: DatabaseUrl) -> RowSource:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from hivemem.domain.graph import GraphId
 from hivemem.errors import Unavailable
 from hivemem.ports.files import CHUNK_BYTES, Blob, checked_sha256
 from hivemem.storage.files_memory import check_size, chunks_of, damaged, missing
@@ -20,6 +21,12 @@ from hivemem.storage.files_memory import check_size, chunks_of, damaged, missing
 _INCOMING = "incoming"
 _LEFTOVER_SECONDS = 24 * 3600
 _LIST_PAGE = 500
+
+
+def graph_folder(folder: Path, graph_id: GraphId) -> Path:
+    """Where the bytes of a graph's files are in the folder of all files."""
+    # The id of a graph may hold what a file system does not take.
+    return folder / hashlib.sha256(graph_id.encode()).hexdigest()[:32]
 
 
 class FolderFiles:

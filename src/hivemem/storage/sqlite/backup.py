@@ -94,6 +94,19 @@ def checked_content(path: Path) -> Content:
         return _content(connection)
 
 
+def blob_names(path: Path) -> list[tuple[str, str]]:
+    """(graph, SHA-256) of all bytes that the records of a database name; of any known schema."""
+    with (
+        contextlib.closing(connect(path, _BUSY_TIMEOUT_SECONDS, read_only=True)) as connection,
+        our_errors(path),
+    ):
+        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'files'").fetchall():
+            return []
+        return connection.execute(
+            "SELECT DISTINCT graph_id, sha256 FROM files ORDER BY graph_id, sha256"
+        ).fetchall()
+
+
 def bring_up_to_date(path: Path) -> None:
     """Run the migrations that a database lacks; the errors are those of opening it."""
     prepare_database(path, _BUSY_TIMEOUT_SECONDS)

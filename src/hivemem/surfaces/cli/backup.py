@@ -1,9 +1,13 @@
-"""`hivemem backup`, and the half of `hivemem restore` that undoes it: the SQLite file, whole and checked."""
+"""`hivemem backup`, and the half of `hivemem restore` that undoes it: the SQLite file, whole and checked.
+
+The bytes of uploaded files go into an archive beside the backup.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from hivemem.errors import InvalidRequest
@@ -27,14 +31,30 @@ def run(arguments: argparse.Namespace) -> int:
     settings = loaded_settings(arguments).settings
     _refuse_postgres(settings.database_url, "pg_dump --format=custom --no-owner --file=FILE --dbname=URL")
     file = Path(arguments.file).expanduser().absolute()
-    with progress_bar("backing up", "page", forced=arguments.progress) as report:
-        made = back_up(settings.database_path, file, overwrite=arguments.force, report=report)
+    with (
+        progress_bar("backing up", "page", forced=arguments.progress) as report,
+        progress_bar("uploaded files", "file", forced=arguments.progress) as report_files,
+    ):
+        made = back_up(
+            settings.database_path,
+            file,
+            overwrite=arguments.force,
+            report=report,
+            report_files=report_files,
+        )
+    files = made.files
     if arguments.json:
         body = {
             "file": str(made.file),
             "size_bytes": made.size_bytes,
             "schema_version": made.schema_version,
             "rows": dict(made.rows),
+            "files": {
+                "archive": None if files.archive is None else str(files.archive),
+                "count": files.count,
+                "size_bytes": files.size_bytes,
+                "missing": files.missing,
+            },
         }
         print(json.dumps(body, ensure_ascii=False))
     else:
@@ -42,13 +62,23 @@ def run(arguments: argparse.Namespace) -> int:
             f"backed up {settings.database_path} to {made.file}: {made.rows.get('nodes', 0):,} nodes, "
             f"{sum(made.rows.values()):,} rows, {made.size_bytes:,} bytes, checked"
         )
+        if files.archive is not None:
+            print(
+                f"uploaded files: {files.count:,} in {files.archive}, {files.size_bytes:,} bytes; keep it "
+                "beside the backup"
+            )
+    if files.missing:
+        _warn(
+            f"the bytes of {files.missing:,} uploaded files are absent or damaged in "
+            f"{settings.data_dir / 'files'}, so that the backup lacks them"
+        )
     return 0
 
 
 def restore_backup(arguments: argparse.Namespace, file: Path) -> int:
     """Put a backup in place while nothing runs."""
     from hivemem.server_lock import ServerLock
-    from hivemem.service.backup import restore
+    from hivemem.service.backup import archive_of, restore
     from hivemem.surfaces.cli.local import loaded_settings, make_data_dir
     from hivemem.surfaces.cli.progress import progress_bar
 
@@ -58,8 +88,17 @@ def restore_backup(arguments: argparse.Namespace, file: Path) -> int:
     # A server that starts meanwhile is refused.
     lock = ServerLock.acquire(settings.data_dir, "`hivemem restore`")
     try:
-        with progress_bar("restoring", "page", forced=arguments.progress) as report:
-            done = restore(file, settings.database_path, overwrite=arguments.force, report=report)
+        with (
+            progress_bar("restoring", "page", forced=arguments.progress) as report,
+            progress_bar("uploaded files", "B", forced=arguments.progress) as report_files,
+        ):
+            done = restore(
+                file,
+                settings.database_path,
+                overwrite=arguments.force,
+                report=report,
+                report_files=report_files,
+            )
     finally:
         lock.release()
     if arguments.json:
@@ -68,13 +107,25 @@ def restore_backup(arguments: argparse.Namespace, file: Path) -> int:
             "schema_version": done.schema_version,
             "rows": dict(done.rows),
             "kept_aside": None if done.kept_aside is None else str(done.kept_aside),
+            "files": {"restored": done.files_restored, "missing": done.files_missing},
         }
         print(json.dumps(body, ensure_ascii=False))
     else:
         print(f"restored {done.database} from {arguments.target}: {done.rows['nodes']:,} nodes, checked")
         if done.kept_aside is not None:
             print(f"the database that was there is now {done.kept_aside}")
+        if done.files_restored:
+            print(f"uploaded files: {done.files_restored:,} put back")
+    if done.files_missing:
+        _warn(
+            f"the bytes of {done.files_missing:,} uploaded files are not in {settings.data_dir / 'files'}; "
+            f"put {archive_of(file).name} beside the backup and repeat with --force"
+        )
     return 0
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}.", file=sys.stderr)
 
 
 def _refuse_postgres(database_url: str, command: str) -> None:

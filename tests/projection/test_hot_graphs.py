@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,14 @@ import pytest
 
 from hivemem.domain.graph import ChangePage
 from hivemem.errors import Corruption, Unavailable
+from hivemem.ports.store import Store
 from hivemem.projection import GraphIndex, HotGraphs
 from hivemem.retrieval.analyse import analyse_query
 from hivemem.storage.memory import MemoryStore
+from hivemem.storage.postgres import PostgresStore
 from hivemem.storage.sqlite.store import SqliteStore
 from tests.support.builders import MODEL, batch, create, delete, edge, graph, node, passage, user, vectors
+from tests.support.postgres import fresh_database
 
 GRAPH = "graph_one"
 
@@ -27,12 +32,14 @@ class CountingStore(MemoryStore):
         super().__init__()
         self.revision_reads = 0
         self.change_reads = 0
+        self.reads_allowed = 1_000_000
         self.gate = asyncio.Event()
         self.gate.set()
         self.failure: Exception | None = None
 
     async def revision(self, graph_id: str) -> int:
         self.revision_reads += 1
+        assert self.revision_reads <= self.reads_allowed, "the revision is read again and again"
         return await super().revision(graph_id)
 
     async def changes(self, graph_id: str, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
@@ -110,6 +117,17 @@ async def test_joining_a_running_catch_up_does_not_miss_a_later_write(store: Cou
     store.gate.set()
     assert found(await second, "garden") == ["alpha", "beta"]
     assert "alpha" in found(await first, "garden")
+
+
+async def test_a_catch_up_that_has_ended_is_not_joined(store: CountingStore) -> None:
+    """A caller who came between its end and its tidying up awaited it for ever, and without a pause."""
+    hot = hot_graphs(store)
+    ended = asyncio.ensure_future(hot.fresh(GRAPH))
+    await ended
+    await store.apply(GRAPH, batch(create(node("late", "late"))))
+    hot._catching_up[GRAPH] = ended
+    store.reads_allowed = 10
+    assert found(await hot.fresh(GRAPH), "late") == ["late"]
 
 
 async def test_a_cancelled_caller_does_not_stop_the_others(store: CountingStore) -> None:
@@ -247,3 +265,75 @@ async def test_another_model_never_mixes_with_the_index_of_the_first(store: Coun
         assert (index.dimension, index.embedded_count, index.node_count) == (3, 2, 4)
         hits = index.search_vectors(np.array([0, 0, 1], dtype=np.float32), 5)
         assert [hit.key for hit in hits] == ["key_1", "key_3"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def durable(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """A store of each kind that servers use."""
+    if request.param == "sqlite":
+        opened: Store = await SqliteStore.open(tmp_path / "memory.db")
+    else:
+        opened = await PostgresStore.open(fresh_database(), connections=4, wait_seconds=60.0)
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("rooms", [0, 1, 2.5])
+async def test_too_little_memory_for_the_graphs_in_use_costs_time_and_no_answer(
+    durable: Store, rooms: float
+) -> None:
+    """Six graphs that are read and written at once, and room for some of them, or for none."""
+    # The name of a graph is a word of all its texts, and of no other's.
+    graphs = ["amber", "birch", "cedar", "dune", "ember", "fjord"]
+    written = dict.fromkeys(graphs, 30)
+
+    async def write(graph_id: str, number: int) -> None:
+        one = create(node(f"n_{number}", f"pump {graph_id}"))
+        await durable.apply(graph_id, batch(one))
+
+    for graph_id in graphs:
+        await durable.apply(
+            graph_id,
+            batch(
+                *(
+                    create(
+                        node(f"n_{number}", f"pump {graph_id}"),
+                        vectors(passage(1, number)),
+                    )
+                    for number in range(written[graph_id])
+                ),
+                *(edge(f"n_{number}", f"n_{number + 1}") for number in range(written[graph_id] - 1)),
+            ),
+        )
+    one_graph = (await hot_graphs(durable).fresh(graphs[0])).size_bytes
+    hot = hot_graphs(durable, max_bytes=int(rooms * one_graph), page_rows=7)
+    loads = 0
+
+    async def read(seed: int) -> None:
+        nonlocal loads
+        chance = random.Random(seed)
+        for _ in range(25):
+            graph_id = chance.choice(graphs)
+            expected = written[graph_id]
+            loads += graph_id not in hot.graph_ids
+            index = await hot.fresh(graph_id)
+            keys = await asyncio.to_thread(found, index, "pump")
+            # Writes that came since may be in there too; nothing of another graph is.
+            assert {f"n_{number}" for number in range(expected)} <= set(keys)
+            assert len(keys) <= written[graph_id] + 1
+            assert await asyncio.to_thread(found, index, graph_id) != []
+            other = graphs[graphs.index(graph_id) - 1]
+            assert await asyncio.to_thread(found, index, other) == []
+            nearest = index.search_vectors(np.array([1, 0], dtype=np.float32), 30)
+            assert len(nearest) == 30
+
+    async def keep_writing(graph_id: str) -> None:
+        for number in range(30, 42):
+            await write(graph_id, number)
+            written[graph_id] = number + 1
+
+    await asyncio.gather(*(read(seed) for seed in range(8)), *map(keep_writing, graphs))
+    assert loads > len(graphs), "graphs were to be dropped and loaded again"
+    for graph_id in graphs:
+        assert len(found(await hot.fresh(graph_id), "pump")) == 42
+    assert len(hot.graph_ids) <= max(1, rooms)

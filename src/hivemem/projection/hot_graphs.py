@@ -99,7 +99,9 @@ class HotGraphs:
 
     async def _caught_up(self, graph_id: GraphId) -> GraphIndex:
         task = self._catching_up.get(graph_id)
-        if task is None:
+        # One that is done and not yet taken out is awaited without a pause: a caller who knows of a later
+        # write would join it again and again, and nothing else would ever run.
+        if task is None or task.done():
             task = asyncio.create_task(self._catch_up(graph_id), name=f"catch-up {graph_id}")
             self._catching_up[graph_id] = task
             task.add_done_callback(lambda done: self._finish(graph_id, done))

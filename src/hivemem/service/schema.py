@@ -42,6 +42,37 @@ def needed_driver() -> Generator[None, None, None]:
         ) from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadReport:
+    """How far the tables of a database are spread over several servers."""
+
+    database: str
+    """Where it is, without credentials."""
+    done: Sequence[str]
+    pending: Sequence[str]
+    """Tables that were not, in the order of `statements`."""
+    statements: Sequence[str]
+
+
+async def spread_postgres(url: str, *, shards: int, change: bool) -> SpreadReport:
+    """Spread the tables of graphs over the servers of a Citus cluster, or only look.
+
+    Raises:
+        InvalidRequest: The server has not the extension.
+        Conflict: The schema is outdated, or the database is an unfinished copy.
+        Unavailable: It cannot be reached, or Citus refuses.
+    """
+    with needed_driver():
+        from hivemem.storage.postgres.connection import Address
+        from hivemem.storage.postgres.distribution import distribute
+
+    address = Address.parse(url)
+    found = await distribute(address, shards=shards, change=change)
+    return SpreadReport(
+        database=f"PostgreSQL {address}", done=found.done, pending=found.pending, statements=found.statements
+    )
+
+
 async def sqlite_schema(path: Path, *, busy_timeout_seconds: float, migrate: bool) -> SchemaReport:
     """Where a database file stands; with `migrate`, it is created or brought up to date afterwards.
 

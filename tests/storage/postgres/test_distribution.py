@@ -64,9 +64,11 @@ def test_foreign_keys_lead_to_the_same_shard_or_stay_local(schema: psycopg.Conne
         schema,
         "SELECT child.relname, parent.relname,"
         " (SELECT array_agg(attname::text ORDER BY ord)"
-        "  FROM unnest(k.conkey) WITH ORDINALITY AS u (num, ord) JOIN pg_attribute ON attrelid = k.conrelid AND attnum = num),"
+        "  FROM unnest(k.conkey) WITH ORDINALITY AS u (num, ord)"
+        "  JOIN pg_attribute ON attrelid = k.conrelid AND attnum = num),"
         " (SELECT array_agg(attname::text ORDER BY ord)"
-        "  FROM unnest(k.confkey) WITH ORDINALITY AS u (num, ord) JOIN pg_attribute ON attrelid = k.confrelid AND attnum = num)"
+        "  FROM unnest(k.confkey) WITH ORDINALITY AS u (num, ord)"
+        "  JOIN pg_attribute ON attrelid = k.confrelid AND attnum = num)"
         " FROM pg_constraint AS k JOIN pg_class AS child ON child.oid = k.conrelid"
         " JOIN pg_class AS parent ON parent.oid = k.confrelid"
         " WHERE k.contype = 'f' AND child.relnamespace = current_schema()::regnamespace",

@@ -28,8 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"service"},
     "server_lock": set(),
     "surfaces": {"domain", "ports", "retrieval", "models", "documents", "service", "settings", "server_lock"},
-    "app": _LEARNED
-    | {"projection", "storage", "models", "documents", "enrichment", "service", "settings"},
+    "app": _LEARNED | {"projection", "storage", "models", "documents", "enrichment", "service", "settings"},
 }
 """For each part the others that it may import; itself, `errors` and the version are free to all."""
 

@@ -36,7 +36,17 @@ PROPERTIES = {
     "hm_upload_file": {"filename", "content_base64", "description", "node_key"},
     "hm_list_files": {"file_type", "search", "limit"},
     "hm_tabular": {
-        *("mode", "file_id", "include_regions", "max_sheets", "sheet", "range", "max_cells", "query", "limit"),
+        *(
+            "mode",
+            "file_id",
+            "include_regions",
+            "max_sheets",
+            "sheet",
+            "range",
+            "max_cells",
+            "query",
+            "limit",
+        ),
         *("cell", "direction", "max_depth", "max_nodes"),
     },
     "hm_timeline": {"query", "node_key", "period", "start", "end", "limit"},

@@ -18,6 +18,8 @@ from hivemem.documents.reading import Documents, NamedBytes
 from hivemem.errors import HivememError, InvalidInput, LimitExceeded, NotFound, Unavailable
 from tests.documents.making import document, pdf, workbook
 
+WORKER = b"hivemem.documents.worker"
+
 
 @pytest.fixture
 def documents() -> Documents:
@@ -197,6 +199,7 @@ def test_limits_are_positive() -> None:
 
 
 def children() -> set[str]:
-    """Processes that this one has started and not yet waited for."""
+    """Processes that read documents, which this one has started and not yet waited for."""
     gc.collect()
-    return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
+    started = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return {process for process in started if WORKER in Path(f"/proc/{process}/cmdline").read_bytes()}

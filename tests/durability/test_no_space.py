@@ -88,8 +88,8 @@ async def test_a_server_that_is_killed_on_a_full_disk_starts_and_reads_there(sma
         server.process.wait(20)
     with Server(data_dir) as server, client_of(server, key) as client:
         check_reading(client, told)
-        refused = client.post("/store", json={"key": "note_late", "description": "Late. " * 2000})
-        assert refused.json()["error"] == "storage_full"
+        # Opening the database may have freed a little.
+        told.add(write_until_refused(server, key, "late"))
         filler.unlink()
         assert client.post("/store", json={"key": "note_late", "description": "Late."}).status_code == 200
     await check_file(data_dir, told)

@@ -114,6 +114,16 @@ def test_a_removed_edge_is_gone_and_names_its_ends() -> None:
     assert (graph.degree("a"), len(graph), graph.neighbours("a", 5)) == (0, 0, [])
 
 
+def test_all_relationships_can_go_and_others_come() -> None:
+    things = [edge(f"a_{number}", "hub", f"label {number}") for number in range(20)]
+    graph = build(*things)
+    for thing in things:
+        graph.remove(thing.edge_id)
+    assert (len(graph), seen(graph, "hub"), graph.top_degree(5)) == (0, [], [])
+    graph.put_edge(edge("b_1", "hub", "comes after"))
+    assert seen(graph, "hub") == [("incoming", "b_1", "comes after")]
+
+
 def test_compaction_changes_no_answer() -> None:
     kept = [
         edge("hub", f"leaf_{number}", f"label {number % 3}", created_at=minutes(number))

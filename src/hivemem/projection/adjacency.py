@@ -367,7 +367,8 @@ class Adjacency:
         order = np.argsort(members, kind="stable")
         row_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[order].tobytes()
         nodes, first = np.unique(members[order], return_index=True)
-        ends = np.append(first[1:], len(members)).tolist()
+        # One end for each node, and none when no relationship is left.
+        ends = np.append(first, len(members))[1:].tolist()
         for node, start, end in zip(nodes.tolist(), first.tolist(), ends, strict=True):
             self._node_rows[node] = array("i", row_of[4 * start : 4 * end])
 

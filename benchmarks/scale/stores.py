@@ -21,7 +21,8 @@ from opening import WordReranker
 from tqdm import tqdm
 
 from hivemem.app import OpenServices, open_services
-from hivemem.domain.access import Graph, GraphKind, Principal, Scope, User
+from hivemem.domain.access import Principal, Scope
+from hivemem.domain.accounts import Graph, User
 from hivemem.domain.edge import Edge
 from hivemem.domain.graph import EdgeWrite, NodeVectors, NodeWrite, Passage, WriteBatch
 from hivemem.domain.node import EnrichmentStatus, Node
@@ -105,7 +106,6 @@ async def new_graph(services: OpenServices, name: str) -> Principal:
     graph = Graph(
         graph_id=f"graph_{name}",
         name=name,
-        kind=GraphKind.PERSONAL,
         owner_id=user.user_id,
         created_at=_NOW,
     )

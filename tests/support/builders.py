@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hivemem.domain.access import ApiKey, Graph, GraphKind, Scope, User, hash_api_key
+from hivemem.domain.access import ApiKey, Scope, hash_api_key
+from hivemem.domain.accounts import Graph, User
 from hivemem.domain.edge import Edge, Hyperedge, Participant
 from hivemem.domain.graph import (
     Deletion,
@@ -181,7 +182,6 @@ def graph(graph_id: str = "graph_one", owner_id: str = "user_one", **changes: An
     fields: dict[str, Any] = {
         "graph_id": graph_id,
         "name": "personal",
-        "kind": GraphKind.PERSONAL,
         "owner_id": owner_id,
         "created_at": START,
     }

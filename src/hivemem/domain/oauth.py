@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from hivemem.domain.access import ApiKey, Principal, Scope
+from hivemem.domain.access import ApiKey, Scope
 
 READ, WRITE, ADMIN = "memory:read", "memory:write", "memory:admin"
 SCOPES = (READ, WRITE, ADMIN)
@@ -69,6 +69,7 @@ class Identity:
     user_id: str
     graph_id: str
     scope: Scope
+    admin: bool = False
     key_id: str | None
 
 
@@ -90,7 +91,8 @@ class SignIn:
     """A request on its way through the browser, found by the hash of the id in its address.
 
     `identity` and `consent_hash` are there once somebody has signed in: only the page that was then shown
-    knows the secret with this hash, so that no other page can give the consent.
+    knows the secret with this hash, so that no other page can give the consent. `external` is JSON that an
+    identity provider's answer must match, when the browser was sent to one.
     """
 
     hash: str
@@ -98,6 +100,7 @@ class SignIn:
     expires_at: datetime
     identity: Identity | None = None
     consent_hash: str | None = None
+    external: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,18 +165,19 @@ class TokenState:
             now < self.token.expires_at
             and self.grant.revoked_at is None
             and self.client_revoked_at is None
-            and (self.key is None or self.key.revoked_at is None)
+            and (self.key is None or self.key.is_alive(now))
         )
 
     @property
-    def principal(self) -> Principal:
-        """Whom the token stands for: it writes when both its scopes and its key allow that."""
+    def scope(self) -> Scope:
+        """What it may do: it writes when both its scopes and its key allow that."""
         may_write = WRITE in self.token.scopes and (self.key is None or self.key.scope is Scope.OWNER)
-        return Principal(
-            user_id=self.grant.user_id,
-            graph_id=self.grant.graph_id,
-            scope=Scope.OWNER if may_write else Scope.MEMBER,
-        )
+        return Scope.OWNER if may_write else Scope.MEMBER
+
+    @property
+    def may_administer(self) -> bool:
+        """Whether it reaches the administration: both its scopes and its key must allow that."""
+        return ADMIN in self.token.scopes and (self.key is None or self.key.admin)
 
 
 def new_secret(prefix: str = "") -> str:
@@ -190,10 +194,14 @@ def known_scopes(asked: Iterable[str]) -> tuple[str, ...]:
     return tuple(scope for scope in SCOPES if scope in wanted)
 
 
-def granted_scopes(asked: Collection[str], scope: Scope) -> tuple[str, ...]:
-    """What a person with `scope` can grant of `asked`; reading is part of everything."""
-    allowed = SCOPES if scope is Scope.OWNER else (READ,)
-    return tuple(name for name in allowed if name in asked or name == READ)
+def granted_scopes(asked: Collection[str], identity: Identity) -> tuple[str, ...]:
+    """What a person who signed in can grant of `asked`; reading is part of everything."""
+    allowed = {
+        READ,
+        *((WRITE,) if identity.scope is Scope.OWNER else ()),
+        *((ADMIN,) if identity.admin else ()),
+    }
+    return tuple(name for name in SCOPES if name in allowed and (name in asked or name == READ))
 
 
 def same_resource(resource: str, base: str) -> bool:

@@ -17,7 +17,21 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from hivemem.domain.access import ApiKey, Graph, User
+from hivemem.domain.access import ApiKey
+from hivemem.domain.accounts import (
+    Account,
+    AuditEvent,
+    AuditQuery,
+    DeletedGraph,
+    ExternalIdentity,
+    Graph,
+    Invitation,
+    Leftovers,
+    Member,
+    Organization,
+    Role,
+    User,
+)
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.exports import Export
 from hivemem.domain.files import StoredFile
@@ -181,43 +195,272 @@ class SessionStore(Protocol):
         ...
 
 
-class AccessStore(Protocol):
-    """Users, graphs and API keys."""
+class AccountStore(Protocol):
+    """Users, graphs, organizations and keys; what an operation may reach is read here, at one moment.
+
+    Names of users are unique among users, those of organizations among organizations, byte by byte.
+    """
+
+    # Users
 
     async def add_user(self, user: User, graph: Graph) -> None:
         """Create a user with a first graph.
 
         Raises:
-            Conflict: The id, or the user's name, is taken.
+            InvalidInput: The graph is not the user's.
+            Conflict: An id, or the user's name, is taken.
         """
+        ...
+
+    async def user(self, user_id: str) -> User | None:
+        """A user."""
+        ...
+
+    async def user_by_name(self, name: str) -> User | None:
+        """The user of this name."""
         ...
 
     async def users(self) -> Sequence[User]:
         """All users, oldest first."""
         ...
 
-    async def graphs(self, owner_id: str) -> Sequence[Graph]:
-        """The graphs of a user, oldest first."""
+    async def put_user(self, user: User) -> None:
+        """Change a user: all fields but `user_id` and `created_at`.
+
+        Raises:
+            NotFound: There is no such user, or no organization `write_organization_id`.
+            Conflict: The name is taken, or nobody would run the server any more (`last_operator`).
+        """
         ...
+
+    async def remove_user(self, user_id: str, at: datetime) -> bool:
+        """Remove a user with all that is theirs; False when there is none.
+
+        Their graphs become `DeletedGraph`s. Keys, grants, memberships, outside identities, sign-ins under way,
+        token reports and exports go, in organizations too. Invitations they made stay open no longer.
+
+        Raises:
+            Conflict: They are the only owner of an organization (`last_owner`), or the only operator
+                (`last_operator`). Nothing was removed.
+        """
+        ...
+
+    # Graphs
+
+    async def add_graph(self, graph: Graph) -> None:
+        """Create a further personal graph.
+
+        Raises:
+            NotFound: There is no such user.
+            Conflict: The id is taken.
+        """
+        ...
+
+    async def graph(self, graph_id: str) -> Graph | None:
+        """A graph that is not deleted."""
+        ...
+
+    async def graphs(self, owner_id: str) -> Sequence[Graph]:
+        """The personal graphs of a user, oldest first."""
+        ...
+
+    async def graph_ids(self) -> Sequence[GraphId]:
+        """All graphs that are not deleted, of users and organizations."""
+        ...
+
+    async def put_graph(self, graph: Graph) -> bool:
+        """Change `name`, `frozen_at` and `is_default` of a graph; False when it is gone.
+
+        A graph that becomes the default takes that from the owner's others.
+        """
+        ...
+
+    async def remove_graph(self, graph_id: str, at: datetime) -> bool:
+        """Make a personal graph a `DeletedGraph`, with all keys and grants at it; False when it is gone."""
+        ...
+
+    # Organizations
+
+    async def add_organization(self, organization: Organization, owner_id: str) -> None:
+        """Create an organization with its graph, and its first owner.
+
+        Raises:
+            NotFound: There is no user `owner_id`.
+            Conflict: An id or the name is taken.
+        """
+        ...
+
+    async def organization(self, organization_id: str) -> Organization | None:
+        """An organization."""
+        ...
+
+    async def organizations(self) -> Sequence[Organization]:
+        """All organizations, oldest first."""
+        ...
+
+    async def rename_organization(self, organization_id: str, name: str) -> bool:
+        """Change the name; False when there is no such organization.
+
+        Raises:
+            Conflict: The name is taken.
+        """
+        ...
+
+    async def remove_organization(self, organization_id: str, at: datetime) -> bool:
+        """Remove an organization with memberships, invitations and keys; False when there is none.
+
+        Its graph becomes a `DeletedGraph`.
+        """
+        ...
+
+    async def members(self, organization_id: str) -> Sequence[Member]:
+        """Who belongs to an organization, longest first (by time, then id)."""
+        ...
+
+    async def put_member(self, organization_id: str, user_id: str, role: Role, at: datetime) -> None:
+        """Make a user a member, or change their role.
+
+        Whoever may write no longer loses their write mode there, and their keys at its graph become read-only
+        by their role.
+
+        Raises:
+            NotFound: There is no such organization or user.
+            Conflict: The organization would have no owner (`last_owner`).
+        """
+        ...
+
+    async def remove_member(self, organization_id: str, user_id: str, at: datetime) -> bool:
+        """End a membership, with the keys and grants of the user at its graph; False when there is none.
+
+        Raises:
+            Conflict: The organization would have no owner (`last_owner`).
+        """
+        ...
+
+    async def add_invitation(self, invitation: Invitation) -> None:
+        """Keep an invitation.
+
+        Raises:
+            NotFound: Its organization or maker does not exist.
+        """
+        ...
+
+    async def invitation(self, hash: str) -> Invitation | None:
+        """An invitation, also when it was used or its time is over."""
+        ...
+
+    async def invitations(self, organization_id: str) -> Sequence[Invitation]:
+        """The invitations of an organization, newest first (by time, then hash)."""
+        ...
+
+    async def accept_invitation(self, hash: str, user_id: str, at: datetime) -> bool:
+        """Use an invitation, and make the user a member, unless their present role is higher.
+
+        Of any number of calls one gets True; the others, and those after its end, change nothing.
+        """
+        ...
+
+    async def remove_invitation(self, hash: str) -> bool:
+        """Take an invitation back; False when there is none."""
+        ...
+
+    # Credentials
 
     async def add_key(self, key: ApiKey) -> None:
         """Keep a credential.
 
         Raises:
             NotFound: Its user or graph does not exist.
+            Conflict: It is there already.
         """
         ...
 
-    async def key_by_hash(self, hash: str) -> ApiKey | None:
-        """The credential with this SHA-256, also when it is revoked."""
-        ...
-
-    async def keys(self) -> Sequence[ApiKey]:
-        """All credentials, oldest first."""
+    async def keys(self, user_id: str | None = None) -> Sequence[ApiKey]:
+        """All credentials, or those of a user, oldest first, revoked ones included."""
         ...
 
     async def revoke_key(self, key_id: str, at: datetime) -> bool:
         """End a credential from the next request on; False when there is no such active key."""
+        ...
+
+    async def key_used(self, key_id: str, at: datetime) -> None:
+        """Note when a key was used last; an earlier time changes nothing, an unknown key neither."""
+        ...
+
+    async def key_account(self, hash: str) -> tuple[ApiKey, Account] | None:
+        """The key with this SHA-256, also when it has ended, and the account behind it at the key's graph.
+
+        Everything is read at one moment, by indexes.
+        """
+        ...
+
+    async def account(self, user_id: str, graph_id: str) -> Account | None:
+        """A user with memberships, and the graph if there is one of this id. Read at one moment."""
+        ...
+
+    # Identity providers
+
+    async def add_external_identity(self, identity: ExternalIdentity) -> None:
+        """Note who a user is at an identity provider.
+
+        Raises:
+            NotFound: There is no such user.
+            Conflict: That identity is somebody's already.
+        """
+        ...
+
+    async def user_by_external_identity(self, issuer: str, subject: str) -> User | None:
+        """Who is known by this identity."""
+        ...
+
+    async def external_identities(self, user_id: str) -> Sequence[ExternalIdentity]:
+        """The identities of a user, oldest first (by time, issuer, subject)."""
+        ...
+
+    async def remove_external_identity(self, issuer: str, subject: str) -> bool:
+        """Forget an identity; False when there is none."""
+        ...
+
+
+class PurgeStore(Protocol):
+    """What is left of graphs that were deleted."""
+
+    async def deleted_graphs(self, since: datetime | None = None) -> Sequence[DeletedGraph]:
+        """Graphs whose content may still be there; with `since` all that were deleted from then on, too.
+
+        Oldest first (by time, then id).
+        """
+        ...
+
+    async def purge_graph(self, graph_id: GraphId, limit: int = 5000) -> int:
+        """Remove about `limit` rows of a deleted graph's content for good; how many, 0 when none was left.
+
+        A graph that is not deleted is left alone, and counts 0.
+        """
+        ...
+
+    async def graph_purged(self, graph_id: GraphId, at: datetime) -> None:
+        """Note that the content of a deleted graph is gone."""
+        ...
+
+    async def leftovers(self) -> Leftovers:
+        """Rows that belong to no graph, user or organization that exists; each table is read whole."""
+        ...
+
+    async def reclaim(self) -> None:
+        """Overwrite and give back the room of what was removed; takes long, and as much room again."""
+        ...
+
+
+class AuditStore(Protocol):
+    """Who did what. Lines are added and read; no statement changes or removes one."""
+
+    async def add_audit_events(self, events: Sequence[AuditEvent]) -> None:
+        """Keep lines, in their order."""
+        ...
+
+    async def audit_events(self, query: AuditQuery) -> Sequence[AuditEvent]:
+        """The newest lines that `query` asks for, newest first."""
         ...
 
 
@@ -285,6 +528,10 @@ class OAuthStore(Protocol):
         """A sign-in under way."""
         ...
 
+    async def send_out(self, hash: str, external: str) -> bool:
+        """Note what an identity provider's answer must match; False when the sign-in is gone."""
+        ...
+
     async def identify(self, hash: str, identity: Identity, consent_hash: str) -> bool:
         """Note who signed in, the last one counts; False when the sign-in is gone."""
         ...
@@ -315,6 +562,13 @@ class OAuthStore(Protocol):
 
     async def oauth_token(self, hash: str) -> TokenState | None:
         """A token with all that can end it. One indexed read."""
+        ...
+
+    async def token_account(self, hash: str, graph_id: GraphId | None) -> tuple[TokenState, Account] | None:
+        """A token with all that can end it, and the account behind it, at `graph_id` or else at the grant's.
+
+        Everything is read at one moment, by indexes.
+        """
         ...
 
     async def exchange_refresh_token(
@@ -408,7 +662,9 @@ class LeaseStore(Protocol):
 class Store(
     GraphStore,
     SessionStore,
-    AccessStore,
+    AccountStore,
+    PurgeStore,
+    AuditStore,
     TokenStore,
     FileStore,
     OAuthStore,

@@ -6,17 +6,8 @@ import hmac
 from collections.abc import Sequence
 from typing import Protocol
 
-from hivemem.domain.access import (
-    API_KEY_PATTERN,
-    ApiKey,
-    Graph,
-    GraphKind,
-    Principal,
-    Scope,
-    User,
-    hash_api_key,
-    new_api_key,
-)
+from hivemem.domain.access import API_KEY_PATTERN, ApiKey, Principal, Scope, hash_api_key, new_api_key
+from hivemem.domain.accounts import Graph, User
 from hivemem.domain.graph import GraphId, NodeWrite, WriteBatch
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.oauth import ACCESS_TOKEN_PREFIX, TokenKind, same_resource
@@ -24,7 +15,7 @@ from hivemem.domain.text import storable_text
 from hivemem.domain.writing import placeholder
 from hivemem.errors import Conflict, InvalidInput, NotFound, StaleWrite, Unauthorized
 from hivemem.ports.clock import Clock
-from hivemem.ports.store import AccessStore, GraphStore, OAuthStore
+from hivemem.ports.store import AccountStore, GraphStore, OAuthStore
 
 _OWNER_NAME = "owner"
 _GRAPH_NAME = "default"
@@ -33,7 +24,7 @@ _MAX_NAME_CHARACTERS = 100
 _KEY_ID_DIGITS = 12
 
 
-class OwnerStore(AccessStore, OAuthStore, GraphStore, Protocol):
+class OwnerStore(AccountStore, OAuthStore, GraphStore, Protocol):
     """What of a store this use case needs."""
 
 
@@ -145,7 +136,8 @@ class Access:
             )
         if address is not None and not same_resource(state.grant.resource, address):
             raise Unauthorized(f"the access token is for {state.grant.resource!r}; sign in at {address!r}.")
-        return state.principal
+        grant = state.grant
+        return Principal(user_id=grant.user_id, graph_id=grant.graph_id, scope=state.scope)
 
     async def _owner(self) -> tuple[User, Graph]:
         users = await self._store.users()
@@ -163,7 +155,6 @@ class Access:
         graph = Graph(
             graph_id=self._clock.new_id("graph"),
             name=_GRAPH_NAME,
-            kind=GraphKind.PERSONAL,
             owner_id=user.user_id,
             created_at=now,
         )

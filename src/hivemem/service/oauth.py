@@ -188,7 +188,7 @@ class OAuth:
             user_id=identity.user_id,
             graph_id=identity.graph_id,
             key_id=identity.key_id,
-            scopes=granted_scopes(request.scopes, identity.scope),
+            scopes=granted_scopes(request.scopes, identity),
             resource=request.resource,
             created_at=now,
         )

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
-from hivemem.domain.access import ApiKey, Graph, User
+from hivemem.domain.access import ApiKey
+from hivemem.domain.accounts import Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.files import StoredFile
 from hivemem.domain.graph import (

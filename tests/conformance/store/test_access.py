@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hivemem.domain.access import GraphKind, Scope
+from hivemem.domain.access import Scope
 from hivemem.errors import Conflict, InvalidInput, NotFound
 from hivemem.ports.store import Store
 from tests.support.builders import api_key, batch, graph, minutes, node, user
@@ -23,11 +23,11 @@ async def test_an_empty_store_knows_nobody(store: Store) -> None:
 async def test_users_and_graphs_are_listed_oldest_first(store: Store) -> None:
     late = user("user_late", name="Åse 👩", created_at=minutes(2))
     early = user("user_early", created_at=minutes(1))
-    await store.add_user(late, graph("graph_late", "user_late", kind=GraphKind.ORGANIZATION, name="Å"))
+    await store.add_user(late, graph("graph_late", "user_late", name="Å"))
     await store.add_user(early, graph("graph_early", "user_early"))
     assert await store.users() == [early, late]
     assert await store.graphs("user_late") == [
-        graph("graph_late", "user_late", kind=GraphKind.ORGANIZATION, name="Å")
+        graph("graph_late", "user_late", name="Å")
     ]
     assert await store.graphs("user_early") == [graph("graph_early", "user_early")]
 

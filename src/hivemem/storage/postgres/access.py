@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from hivemem.domain.access import ApiKey, Graph, GraphKind, Scope, User
+from hivemem.domain.access import ApiKey, Scope
+from hivemem.domain.accounts import Graph, User
 from hivemem.errors import Conflict, InvalidInput, NotFound
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Row, Transaction
@@ -57,11 +58,10 @@ def graphs(owner_id: str) -> Query[list[Graph]]:
             Graph(
                 graph_id=graph_id,
                 name=name,
-                kind=GraphKind(kind),
                 owner_id=owner,
                 created_at=from_microseconds(created_at),
             )
-            for graph_id, name, kind, owner, created_at in rows
+            for graph_id, name, _, owner, created_at in rows
         ],
     )
 

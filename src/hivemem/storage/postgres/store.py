@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from hivemem.domain.access import ApiKey, Graph, User
+from hivemem.domain.access import ApiKey
+from hivemem.domain.accounts import Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.exports import Export
 from hivemem.domain.files import StoredFile

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from hivemem.domain.access import ApiKey, Graph, GraphKind, Scope, User
+from hivemem.domain.access import ApiKey, Scope
+from hivemem.domain.accounts import Graph, User
 from hivemem.errors import Conflict, InvalidInput, NotFound
 from hivemem.storage.sqlite.statements import named_statements
 from hivemem.storage.times import from_microseconds, to_microseconds
@@ -34,7 +35,7 @@ def add_user(connection: sqlite3.Connection, user: User, graph: Graph) -> None:
         {
             "graph_id": graph.graph_id,
             "name": graph.name,
-            "kind": graph.kind,
+            "kind": graph.kind.value,
             "owner_id": graph.owner_id,
             "created_at": to_microseconds(graph.created_at),
         },
@@ -55,11 +56,10 @@ def graphs(connection: sqlite3.Connection, owner_id: str) -> list[Graph]:
         Graph(
             graph_id=graph_id,
             name=name,
-            kind=GraphKind(kind),
             owner_id=owner,
             created_at=from_microseconds(created_at),
         )
-        for graph_id, name, kind, owner, created_at in connection.execute(
+        for graph_id, name, _, owner, created_at in connection.execute(
             _SQL["graphs"], {"owner_id": owner_id}
         )
     ]

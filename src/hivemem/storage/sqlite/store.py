@@ -12,7 +12,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from hivemem.domain.access import ApiKey, Graph, User
+from hivemem.domain.access import ApiKey
+from hivemem.domain.accounts import Graph, User
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.exports import Export
 from hivemem.domain.files import StoredFile

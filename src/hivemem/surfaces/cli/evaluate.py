@@ -26,7 +26,8 @@ import numpy as np
 from tqdm import tqdm
 
 from hivemem.app import OpenServices, open_services
-from hivemem.domain.access import Graph, GraphKind, Principal, Scope, User
+from hivemem.domain.access import Principal, Scope
+from hivemem.domain.accounts import Graph, User
 from hivemem.errors import HivememError, InvalidInput
 from hivemem.service.recall import RecallRequest, RecallResult
 from hivemem.service.remember import StoreRequest
@@ -284,7 +285,6 @@ async def store_graphs(
             graph = Graph(
                 graph_id=f"graph_{number}",
                 name=name,
-                kind=GraphKind.PERSONAL,
                 owner_id=user.user_id,
                 created_at=now,
             )

@@ -110,7 +110,7 @@ class Authorization:
         except Unauthorized as error:
             return await self._ask_who(secret, error.message)
         consent = await self._oauth.identify(secret, identity)
-        scopes = granted_scopes(sign_in.request.scopes, identity.scope)
+        scopes = granted_scopes(sign_in.request.scopes, identity)
         return consent_page(client, sign_in.request.redirect_uri, secret, consent, scopes)
 
     async def decided(self, request: Request) -> Response:

@@ -236,8 +236,8 @@ class AccountStore(Protocol):
     async def remove_user(self, user_id: str, at: datetime) -> bool:
         """Remove a user with all that is theirs; False when there is none.
 
-        Their graphs become `DeletedGraph`s. Keys, grants, memberships, outside identities, sign-ins under way,
-        token reports and exports go, in organizations too. Invitations they made stay open no longer.
+        Their graphs become `DeletedGraph`s. Keys, grants, memberships, outside identities, sign-ins under
+        way, token reports and exports go, in organizations too. Invitations they made are taken back.
 
         Raises:
             Conflict: They are the only owner of an organization (`last_owner`), or the only operator

@@ -3,6 +3,9 @@
 Precedence, highest first: command-line flag, environment variable `HIVEMEM_<NAME>`, the file
 `<data_dir>/hivemem.toml`, default. An unknown name is an error in each of them, since a setting that is
 spelled wrongly and ignored looks exactly like one that works.
+
+A secret may stand in a file of its own instead: `HIVEMEM_<NAME>_FILE` names it. That is how container
+engines and systemd hand secrets over, and neither `docker inspect` nor `/proc` shows what is in it.
 """
 
 from __future__ import annotations
@@ -21,11 +24,14 @@ from hivemem.errors import InvalidInput
 from hivemem.service.limits import Limits
 
 ENVIRONMENT_PREFIX = "HIVEMEM_"
+SECRET_FILE_SUFFIX = "_FILE"
 FILE_NAME = "hivemem.toml"
 DATABASE_FILE = "hivemem.sqlite3"
 
 _NOT_SETTINGS = frozenset(("HIVEMEM_SHARED_DIR", "HIVEMEM_TEST_DATABASE_URL"))
 """Variables with our prefix that belong to the test suite."""
+
+_MAX_SECRET_BYTES = 16 * 1024
 
 MIB = 1024 * 1024
 
@@ -389,6 +395,10 @@ def settings_reference() -> str:
         "and its source. An unknown name is an error. Lists have commas between items; in the file they are",
         "TOML arrays.",
         "",
+        "A secret can stand in a file of its own, named by an environment variable with `_FILE` at its end,",
+        "such as `HIVEMEM_DATABASE_URL_FILE`. Space around it is left out; a file that is missing or empty",
+        f"is an error. Secrets are {_listed(secret_names())}.",
+        "",
         "This page is written by `hivemem config reference`.",
         "",
         "| Name | Default | Range | Meaning |",
@@ -398,6 +408,16 @@ def settings_reference() -> str:
         default = "the platform's user data folder" if spec.name == "data_dir" else _display(spec.default)
         lines.append(f"| `{spec.name}` | {default} | {_range(spec.metadata)} | {spec.metadata['summary']} |")
     return "\n".join(lines) + "\n"
+
+
+def secret_names() -> list[str]:
+    """The settings that are masked wherever they are printed, and that may come from a file of their own."""
+    return [spec.name for spec in fields(Settings) if spec.metadata["secret"]]
+
+
+def _listed(names: list[str]) -> str:
+    quoted = [f"`{name}`" for name in names]
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
 def _display(value: object) -> str:
@@ -419,10 +439,38 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[object,
     for variable, value in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
             continue
+        plain = variable.removesuffix(SECRET_FILE_SUFFIX)
+        name = plain.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if plain != variable and name in secret_names():
+            if plain in environment:
+                raise InvalidInput(f"both {plain} and {variable} are set; keep one of them.")
+            found[name] = (_secret_in_file(Path(value), variable), "secret file")
+            continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         _require_known(name, f"environment variable {variable}")
         found[name] = (value, "environment")
     return found
+
+
+def _secret_in_file(path: Path, variable: str) -> str:
+    """What stands in the file; no message repeats any of it."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_SECRET_BYTES + 1)
+        secret = content.decode("utf-8").strip()
+    except OSError as error:
+        raise InvalidInput(f"{variable} names {path}, which cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        # Not chained: the error of the codec carries the bytes.
+        raise InvalidInput(f"{variable} names {path}, which is not UTF-8 text.") from None
+    if not secret:
+        # As an empty setting it would be ignored, and a server meant for PostgreSQL would open a new file.
+        raise InvalidInput(f"{variable} names {path}, which is empty; write the secret into it.")
+    if len(content) > _MAX_SECRET_BYTES or any(character in secret for character in "\r\n\0"):
+        raise InvalidInput(
+            f"{variable} names {path}, which is more than one line; it should hold the secret."
+        )
+    return secret
 
 
 def _from_file(path: Path) -> dict[str, tuple[object, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import traceback
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from hivemem.errors import InvalidInput
 from hivemem.service.limits import Limits
-from hivemem.settings import FILE_NAME, Settings, load_settings, settings_reference
+from hivemem.settings import FILE_NAME, Settings, load_settings, secret_names, settings_reference
 from hivemem.surfaces.cli.main import main
 
 REFERENCE_PAGE = Path(__file__).parents[2] / "docs" / "operating" / "settings.md"
@@ -74,6 +75,55 @@ def test_mistakes_are_errors_that_help(
     with pytest.raises(InvalidInput) as raised:
         load(tmp_path, flags, file, **variables)
     assert said in raised.value.message
+
+
+def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:
+    secret = tmp_path / "database_url"
+    secret.write_text(" postgresql://me:s3cret@db/memory\n", "utf-8")
+    loaded = load(tmp_path, file="database_url = 'postgresql://other'", HIVEMEM_DATABASE_URL_FILE=str(secret))
+    assert loaded.settings.database_url == "postgresql://me:s3cret@db/memory"
+    assert loaded.sources["database_url"] == "secret file"
+    assert ("database_url", "***", "secret file") in loaded.rows()
+    flag = load(tmp_path, {"database_url": "postgresql://flag"}, HIVEMEM_DATABASE_URL_FILE=str(secret))
+    assert flag.settings.database_url == "postgresql://flag"
+
+
+@pytest.mark.parametrize("name", secret_names())
+def test_every_secret_may(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("s3cret", "utf-8")
+    loaded = load(tmp_path, None, "", **{f"HIVEMEM_{name.upper()}_FILE": str(tmp_path / "secret")})
+    assert getattr(loaded.settings, name) == "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        (b" \n", "is empty"),
+        (b"s3cret\nmore", "more than one line"),
+        (b"s3cret\xff", "not UTF-8"),
+        (b"s3cret" * 4_000, "more than one line"),
+    ],
+    ids=["missing", "empty", "two lines", "bytes", "large"],
+)
+def test_a_file_that_holds_no_secret_is_told_without_its_content(
+    tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInput) as raised:
+        load(tmp_path, HIVEMEM_EMBEDDER_API_KEY_FILE=str(path))
+    assert said in raised.value.message and str(path) in raised.value.message
+    assert "s3cret" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_secret_from_two_places_and_files_of_other_settings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret", "utf-8")
+    with pytest.raises(InvalidInput, match="both HIVEMEM_API_KEY and HIVEMEM_API_KEY_FILE"):
+        load(tmp_path, HIVEMEM_API_KEY="x", HIVEMEM_API_KEY_FILE=str(tmp_path / "secret"))
+    with pytest.raises(InvalidInput, match="no setting 'port_file'"):
+        load(tmp_path, HIVEMEM_PORT_FILE=str(tmp_path / "secret"))
 
 
 def test_limits_are_the_services_limits() -> None:

@@ -111,8 +111,8 @@ def find_server(
     """
     named = url or text_setting("url", in_file)
     if named:
-        given = key or text_setting("api_key", in_file) or os.environ.get(KEY_VARIABLE, "").strip()
-        return Target(named, given or saved_key(named))
+        given = key or _key_in_file() or text_setting("api_key", in_file)
+        return Target(named, given or os.environ.get(KEY_VARIABLE, "").strip() or saved_key(named))
     try:
         with open(os.path.join(folder, LOCK_FILE), "rb") as file:
             note = json.loads(file.read(10_000))
@@ -122,6 +122,15 @@ def find_server(
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
     return target
+
+
+def _key_in_file() -> str:
+    """What stands in the file that `HIVEMEM_API_KEY_FILE` names; empty when there is none."""
+    try:
+        with open(os.environ["HIVEMEM_API_KEY_FILE"], encoding="utf-8") as file:
+            return file.read(10_000).strip()
+    except (KeyError, OSError, ValueError):
+        return ""
 
 
 def saved_key(url: str) -> str:

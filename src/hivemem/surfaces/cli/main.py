@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "setup": ("setup", "connect an agent: its MCP entry, a skill and hooks"),
     "uninstall": ("setup", "take out of an agent's files what setup added"),
     "doctor": ("doctor", "check server, key, models, database and agents, and say what to do"),
+    "health": ("health", "ask whether the server answers, for supervisors: the exit code says it"),
     "hook": ("hook", "what agents run before a prompt and at the end of a turn"),
     "mcp": ("stdio", "speak MCP on standard input and output, for one local agent"),
     "recall": ("operations", "search the memory"),

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from hivemem.errors import Corruption, HivememError, InvalidInput
 from hivemem.models.passages import PassageLimits, split_passages
+from hivemem.models.runtime import ort
 from hivemem.models.weights import ModelFiles
 from hivemem.ports.models import Span
 

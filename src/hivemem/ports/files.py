@@ -67,6 +67,10 @@ class Files(Protocol):
         """Remove a blob; False when there was none."""
         ...
 
+    async def remove_all(self) -> None:
+        """Remove every blob, also those that are just arriving: the graph is gone."""
+        ...
+
     def list(self) -> AsyncIterator[Blob]:
         """All blobs in ascending order of their hashes, for collecting those that nothing refers to.
 

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import shutil
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterator
 from datetime import UTC, datetime
@@ -99,6 +100,10 @@ class FolderFiles:
         """As the port says."""
         return await asyncio.to_thread(_delete, self._path(checked_sha256(sha256)))
 
+    async def remove_all(self) -> None:
+        """As the port says. The folder goes too."""
+        await asyncio.to_thread(_remove_tree, self._folder)
+
     async def list(self) -> AsyncIterator[Blob]:
         """As the port says."""
         blobs = _blobs(self._folder)
@@ -184,6 +189,11 @@ def _delete(path: Path) -> bool:
             return False
         _sync_folder(path.parent)
         return True
+
+
+def _remove_tree(folder: Path) -> None:
+    with _disk(folder), contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
 
 
 def _blobs(folder: Path) -> Iterator[Blob]:

@@ -53,6 +53,10 @@ class MemoryFiles:
         """As the port says."""
         return self._blobs.pop(checked_sha256(sha256), None) is not None
 
+    async def remove_all(self) -> None:
+        """As the port says."""
+        self._blobs.clear()
+
     async def list(self) -> AsyncIterator[Blob]:
         """As the port says."""
         for sha256, (data, stored_at) in sorted(self._blobs.items()):

@@ -144,3 +144,12 @@ async def test_blobs_outlive_the_store(backend: Backend, files: Files, tmp_path:
 
     assert await reopened.exists(blob.sha256) == backend.durable
     await backend.close(reopened)
+
+
+async def test_everything_is_removed_at_once(files: Files) -> None:
+    blobs = [await files.put(data) for data in (b"one", LARGE)]
+    await files.remove_all()
+
+    assert [await files.exists(blob.sha256) for blob in blobs] == [False, False]
+    assert [blob async for blob in files.list()] == []
+    await files.remove_all()

@@ -78,6 +78,11 @@ class PostgresFiles:
         )
         return await self._pool.write(lambda transaction: transaction.ask(query))
 
+    async def remove_all(self) -> None:
+        """As the port says."""
+        async for blob in self.list():
+            await self.delete(blob.sha256)
+
     async def list(self) -> AsyncIterator[Blob]:
         """As the port says."""
         after = ""

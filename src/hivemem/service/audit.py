@@ -1,0 +1,68 @@
+"""The audit log: who did what, to which graph, when and from where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+from hivemem.domain.access import Principal
+from hivemem.domain.accounts import AuditEvent, AuditQuery
+from hivemem.errors import Forbidden
+from hivemem.ports.clock import Clock
+from hivemem.ports.store import AuditStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a request came from: the caller's network address, and the id of the request."""
+
+    address: str = ""
+    request_id: str = ""
+
+
+NOWHERE = Origin()
+origin: ContextVar[Origin] = ContextVar("origin", default=NOWHERE)
+"""Set by the surface for the time of a request; commands on the server leave it as it is."""
+
+
+class AuditLog:
+    """Adds lines, and lets those read them who may."""
+
+    def __init__(self, *, store: AuditStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def record(self, action: str, principal: Principal | None = None, **facts: object) -> None:
+        """Keep a line. `facts` are fields of `AuditEvent`; the graph is not taken from the principal.
+
+        Raises:
+            Unavailable: The store is busy or down: what cannot be logged has not happened.
+        """
+        came = origin.get()
+        event = AuditEvent(
+            at=self._clock.now(), action=action, address=came.address, request_id=came.request_id
+        )
+        if principal is not None:
+            event = replace(event, user_id=principal.user_id, credential=principal.credential)
+        await self._store.add_audit_events([replace(event, **facts)])  # pyright: ignore[reportArgumentType] - named by callers
+
+    async def read(self, actor: Principal, query: AuditQuery) -> Sequence[AuditEvent]:
+        """The newest lines, newest first.
+
+        Who runs the server reads everything; others what they did themselves, and owners and admins what
+        happened in their organization.
+
+        Raises:
+            Forbidden: The lines are not the actor's to read.
+        """
+        actor.require_administration()
+        if not actor.operator:
+            membership = actor.membership(query.organization_id)
+            decides = membership is not None and membership.role.may_decide_members
+            if not decides and query.user_id != actor.user_id:
+                raise Forbidden(
+                    "this part of the audit log is not yours to read; ask for your own user, or for an "
+                    "organization where you are owner or admin."
+                )
+        return await self._store.audit_events(query)

@@ -7,6 +7,7 @@ schemas, so that none is forgotten. Texts are UTF-8 and ordered by their bytes, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -71,14 +72,54 @@ def _table(name: str, key: str, *columns: str) -> Table:
 
 # In this order every row comes after the rows that its foreign keys name.
 TABLES: tuple[Table, ...] = (
-    _table("users", "user_id", "user_id text", "name text", "created_at integer"),
+    _table(
+        "users",
+        "user_id",
+        "user_id text",
+        "name text",
+        "created_at integer",
+        "operator integer",
+        "password_hash text?",
+        "write_organization_id text?",
+    ),
+    _table("organizations", "organization_id", "organization_id text", "name text", "created_at integer"),
     _table(
         "graphs",
         "graph_id",
         "graph_id text",
         "name text",
-        "kind text",
-        "owner_id text",
+        "owner_id text?",
+        "organization_id text?",
+        "created_at integer",
+        "is_default integer",
+        "frozen_at integer?",
+    ),
+    _table(
+        "memberships",
+        "organization_id user_id",
+        "organization_id text",
+        "user_id text",
+        "role text",
+        "joined_at integer",
+    ),
+    _table(
+        "invitations",
+        "hash",
+        "hash text",
+        "organization_id text",
+        "role text",
+        "invited_by text",
+        "created_at integer",
+        "expires_at integer",
+        "used_at integer?",
+        "used_by text?",
+    ),
+    _table(
+        "external_identities",
+        "issuer subject",
+        "issuer text",
+        "subject text",
+        "user_id text",
         "created_at integer",
     ),
     _table(
@@ -92,6 +133,9 @@ TABLES: tuple[Table, ...] = (
         "scope text",
         "created_at integer",
         "revoked_at integer?",
+        "admin integer",
+        "expires_at integer?",
+        "last_used_at integer?",
     ),
     _table("graph_counters", "graph_id", "graph_id text", "revision integer", "last_event_id integer"),
     _table(
@@ -297,6 +341,22 @@ TABLES: tuple[Table, ...] = (
         "expires_at integer",
         "identity text?",
         "consent_hash text?",
+        "external text?",
+    ),
+    _table(
+        "audit_events",
+        "event_id",
+        "event_id integer",
+        "at integer",
+        "action text",
+        "user_id text?",
+        "credential text",
+        "graph_id text?",
+        "organization_id text?",
+        "target text?",
+        "address text",
+        "request_id text",
+        "detail text",
     ),
 )
 
@@ -305,9 +365,73 @@ GRAPH_TABLES: tuple[Table, ...] = tuple(
 )
 """The tables that hold a graph's content, in the order of `TABLES`; `graph_id` is their first column."""
 
+EXPORT_TABLES: tuple[Table, ...] = (
+    _table(
+        "exports",
+        "graph_id export_id",
+        "graph_id text",
+        "export_id text",
+        "user_id text",
+        "request text",
+        "secret text",
+        "status text",
+        "created_at integer",
+        "expires_at integer",
+        "document text?",
+        "size_bytes integer?",
+        "sha256 text?",
+        "node_count integer?",
+        "error_code text?",
+    ),
+    _table(
+        "export_chunks",
+        "graph_id export_id document ordinal",
+        "graph_id text",
+        "export_id text",
+        "document text",
+        "ordinal integer",
+        "content bytes",
+    ),
+)
+"""Tables of a graph that are left behind by a copy and go with the graph."""
+
+PURGED_TABLES: tuple[Table, ...] = (*GRAPH_TABLES, *EXPORT_TABLES)
+"""All that holds something of a graph. In the reverse of this order, rows come before those that they name."""
+
+BELONGS_TO = {
+    "graph_id": "graphs",
+    "user_id": "users",
+    "owner_id": "users",
+    "invited_by": "users",
+    "organization_id": "organizations",
+    "write_organization_id": "organizations",
+}
+"""Columns that name what a row belongs to, and the table where that must be; its key has the same values."""
+
+OUTLIVING = {
+    "audit_events": "a log tells of what is gone",
+    "deleted_graphs": "the list of what is gone",
+}
+"""Tables whose rows may name what does not exist any more, and why."""
+
+
+def owned_tables() -> Iterator[tuple[Table, dict[str, Table]]]:
+    """Each table whose rows belong to others, with its columns that name them and the tables they name."""
+    by_name = {table.name: table for table in TABLES}
+    for table in (*TABLES, *EXPORT_TABLES):
+        owners = {
+            column: by_name[owner]
+            for column, owner in BELONGS_TO.items()
+            if column in table.names and owner != table.name and table.name not in OUTLIVING
+        }
+        if owners:
+            yield table, owners
+
+
 LEFT_BEHIND = {
     "blobs": "bytes of files are copied as files, since SQLite keeps them in a folder",
     "blob_chunks": "as blobs",
+    "deleted_graphs": "what is gone is not in the copy",
     "exports": "live for a day; the copy makes its own",
     "export_chunks": "as exports",
     "leases": "which process does a piece of work now; none of them works on the copy",

@@ -136,6 +136,11 @@ def translated(error: sqlite3.Error, path: Path) -> Exception:
             retry_after_seconds=_FULL_RETRY_SECONDS,
         )
     name = getattr(error, "sqlite_errorname", "no code")
+    if name == "SQLITE_IOERR_GETTEMPPATH":
+        return Unavailable(
+            "SQLite finds no folder for temporary files that it can write; set TMPDIR to one and start "
+            "hivemem again."
+        )
     return Unavailable(
         f"the database {path} cannot be used now: {error} ({name}); check the disk, its space and quotas, "
         "and the rights of file and folder."

@@ -26,6 +26,7 @@ from hivemem.models.passages import PassageLimits
 from hivemem.models.weights import EMBEDDER, RERANKER, directory_files, packaged_files
 from hivemem.ports.files import Files
 from hivemem.ports.models import Embedder, Reranker
+from hivemem.ports.observer import Observers
 from hivemem.ports.store import Store
 from hivemem.projection.hot_graphs import HotGraphs
 from hivemem.retrieval.ranking import Calibration
@@ -94,6 +95,7 @@ class OpenServices:
     store: Store
     executor: ModelExecutor
     hot: HotGraphs
+    observers: Observers
     remember: Remember
     recall: Recall
     overview: Overview
@@ -250,7 +252,7 @@ class Background:
                 await asyncio.wait_for(self._woken.wait(), _EMBED_RETRY_SECONDS if self._waiting else None)
 
 
-async def open_store(settings: Settings) -> Store:
+async def open_store(settings: Settings, observers: Observers | None = None) -> Store:
     """Open the database that the settings name; the folder of a file must exist.
 
     Raises:
@@ -261,7 +263,7 @@ async def open_store(settings: Settings) -> Store:
     """
     if not settings.database_url:
         return await SqliteStore.open(
-            settings.database_path, busy_timeout_seconds=settings.busy_timeout_seconds
+            settings.database_path, busy_timeout_seconds=settings.busy_timeout_seconds, observers=observers
         )
     with needed_driver():
         from hivemem.storage.postgres import PostgresStore
@@ -271,6 +273,7 @@ async def open_store(settings: Settings) -> Store:
         wait_seconds=settings.busy_timeout_seconds,
         statement_seconds=settings.database_statement_seconds,
         migrate=settings.database_migrations == "automatic",
+        observers=observers,
     )
 
 
@@ -306,7 +309,8 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         Corruption: The database is not hivemem's, or is damaged.
         Unavailable: The database cannot be opened or is locked for too long.
     """
-    store = await open_store(settings)
+    observers = Observers()
+    store = await open_store(settings, observers)
     clock, limits = SystemClock(), settings.limits
     executor = ModelExecutor(
         None,
@@ -316,6 +320,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         reranker_problem=None if settings.reranker == "none" else "the reranker is still being loaded",
         max_queued_texts=settings.model_queue_texts,
         batch_texts=_MODEL_TURN_TEXTS,
+        observers=observers,
     )
     groups = SessionGroups(store=store, clock=clock)
     touches = SessionTouches(store=store, clock=clock, on_call=groups.called)
@@ -362,6 +367,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         store=store,
         executor=executor,
         hot=hot,
+        observers=observers,
         remember=remember,
         recall=Recall(
             store=store,
@@ -382,6 +388,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
             ),
             regex_seconds=settings.regex_max_seconds,
             touches=touches,
+            observers=observers,
         ),
         overview=Overview(store=store, hot=hot),
         nodes=Nodes(store=store, limits=limits),

@@ -19,7 +19,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from hivemem.errors import HivememError, InvalidInput, Overloaded, Unavailable
 from hivemem.ports.models import Embedder, Reranker
+from hivemem.ports.observer import Observers
 
 # Turns for pairs in a row before passages that wait get one.
 _RERANK_TURNS = 4
@@ -56,6 +57,18 @@ class Reranked:
     scored: int
     cut: bool
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWork:
+    """How many texts a model has computed, and in how many seconds."""
+
+    texts: int = 0
+    seconds: float = 0.0
+
+    def plus(self, texts: int, seconds: float) -> ModelWork:
+        """The two together."""
+        return ModelWork(self.texts + texts, self.seconds + seconds)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -118,6 +131,7 @@ class ModelExecutor:
             of any size is accepted when nothing waits.
         batch_texts: Texts a turn. Fewer answer a question sooner that comes in the middle of a turn,
             more waste less at the end of each turn.
+        observers: Told of each call: `model.embed_query`, `model.embed_passages`, `model.rerank`.
     """
 
     def __init__(
@@ -129,6 +143,7 @@ class ModelExecutor:
         reranker_problem: str | None = None,
         max_queued_texts: int = 2000,
         batch_texts: int = 8,
+        observers: Observers | None = None,
     ) -> None:
         if max_queued_texts < 1 or batch_texts < 1:
             raise InvalidInput(f"{max_queued_texts=} and {batch_texts=} must be positive")
@@ -138,6 +153,8 @@ class ModelExecutor:
         self._reranker_problem = reranker_problem
         self._max_queued_texts = max_queued_texts
         self._batch_texts = batch_texts
+        self._observers = observers or Observers()
+        self._done_work = {kind: ModelWork() for kind in ("query", "passages", "pairs")}
         self._queries: deque[_Query] = deque()
         self._passages: deque[_Passages] = deque()
         self._pairs: deque[_Pairs] = deque()
@@ -174,6 +191,11 @@ class ModelExecutor:
         """How many texts wait or are being computed now."""
         return self._queued_texts
 
+    @property
+    def done_work(self) -> Mapping[str, ModelWork]:
+        """What the models have computed so far: of `query`, `passages` and `pairs`."""
+        return self._done_work
+
     def use_embedder(self, embedder: Embedder | None, problem: str | None = None) -> None:
         """Take another embedder for all later calls: after a repaired file, or for a migration."""
         self._embedder, self._embedder_problem = embedder, problem
@@ -190,7 +212,8 @@ class ModelExecutor:
             Overloaded: Too much work waits; `retry_after_seconds` is a measured guess.
         """
         job = _Query(embedder=self._need_embedder(), text=text)
-        return await self._result(job, self._queries)
+        with self._observers.work("model.embed_query", texts=1):
+            return await self._result(job, self._queries)
 
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of stored texts, shape (len(texts), dimension), in the order given.
@@ -206,7 +229,8 @@ class ModelExecutor:
         # By length, so that the texts of one turn cost about the same and the cores end together.
         order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
         job = _Passages(embedder=embedder, texts=texts, order=order, vectors=vectors, left=len(texts))
-        return await self._result(job, self._passages)
+        with self._observers.work("model.embed_passages", texts=len(texts)):
+            return await self._result(job, self._passages)
 
     async def rerank(
         self,
@@ -251,7 +275,8 @@ class ModelExecutor:
             logits=logits,
             left=len(texts),
         )
-        return await self._result(job, self._pairs)
+        with self._observers.work("model.rerank", texts=len(texts)):
+            return await self._result(job, self._pairs)
 
     def close(self) -> None:
         """End the worker after the turn it is in. Whoever still waits gets `Unavailable`."""
@@ -311,28 +336,35 @@ class ModelExecutor:
                     self._changed.wait()
                     turn = self._next_turn()
             started = time.perf_counter()
-            texts = turn()
+            kind, compute = turn
+            texts = compute()
+            seconds = time.perf_counter() - started
+            self._done_work[kind] = self._done_work[kind].plus(texts, seconds)
             if texts:
-                newest = (time.perf_counter() - started) / texts
+                newest = seconds / texts
                 self._seconds_a_text += _RATE_WEIGHT * (newest - self._seconds_a_text)
             # Not kept while waiting for the next job: it may hold megabytes of texts.
-            del turn
+            del turn, compute
 
-    def _next_turn(self) -> Callable[[], int] | None:
-        """Choose the next few texts; the caller holds the lock. The turn returns how many it computed."""
+    def _next_turn(self) -> tuple[str, Callable[[], int]] | None:
+        """Choose the next few texts; the caller holds the lock.
+
+        Returns:
+            What kind of texts, and what computes them and returns how many it computed.
+        """
         self._drop_cancelled()
         if self._queries:
             query = self._queries.popleft()
-            return lambda: self._embed_query(query)
+            return "query", lambda: self._embed_query(query)
         if self._pairs and not (self._passages and self._rerank_turns >= _RERANK_TURNS):
             self._rerank_turns += 1
             pairs = min(self._pairs, key=lambda job: job.since)
             self._pairs.remove(pairs)
-            return lambda: self._score_pairs(pairs)
+            return "pairs", lambda: self._score_pairs(pairs)
         self._rerank_turns = 0
         if self._passages:
             parts = self._take_passages()
-            return lambda: self._embed_parts(parts)
+            return "passages", lambda: self._embed_parts(parts)
         return None
 
     def _take_passages(self) -> _Parts:

@@ -22,6 +22,10 @@ class HotGraphs:
         dimension: Length of these vectors; 0 when there is no embedder.
         max_bytes: Above this the least recently used graphs are dropped; one always stays.
         page_rows: Rows asked for at a time while catching up.
+
+    Attributes:
+        loads: Indexes begun so far.
+        evictions: Indexes dropped so far to keep within `max_bytes`.
     """
 
     def __init__(
@@ -42,6 +46,8 @@ class HotGraphs:
         self._catching_up: dict[GraphId, asyncio.Task[GraphIndex]] = {}
         # Indexes of an earlier model have another number.
         self._generation = 0
+        self.loads = 0
+        self.evictions = 0
 
     @property
     def size_bytes(self) -> int:
@@ -120,6 +126,7 @@ class HotGraphs:
         index = self._indexes.get(graph_id)
         if index is None:
             index = self._indexes[graph_id] = GraphIndex(self._dimension)
+            self.loads += 1
         more = True
         while more:
             page = await self._store.changes(
@@ -145,3 +152,4 @@ class HotGraphs:
             if graph_id != keep and graph_id not in self._catching_up:
                 excess -= self._indexes[graph_id].size_bytes
                 self.drop(graph_id)
+                self.evictions += 1

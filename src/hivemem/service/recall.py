@@ -26,6 +26,7 @@ from hivemem.domain.text import JsonObject, storable_text
 from hivemem.errors import HivememError, InvalidInput, InvalidRequest, Overloaded
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.clock import Clock
+from hivemem.ports.observer import Observers
 from hivemem.ports.store import Store
 from hivemem.projection.graph_index import GraphIndex
 from hivemem.projection.hot_graphs import HotGraphs
@@ -151,6 +152,7 @@ class Recall:
         rerank: How much the cross-encoder reads.
         regex_seconds: Time limit of a pattern search.
         touches: Shared with the other use cases of the process; own ones when omitted.
+        observers: Told of each step: `recall.index`, `first_stage`, `fetch` and `rerank`.
     """
 
     def __init__(
@@ -165,10 +167,12 @@ class Recall:
         rerank: RerankLimits,
         regex_seconds: float = 5.0,
         touches: SessionTouches | None = None,
+        observers: Observers | None = None,
     ) -> None:
         self._store = store
         self._hot = hot
         self._executor = executor
+        self._observers = observers or Observers()
         self._touches = touches or SessionTouches(store=store, clock=clock)
         self._limits = limits
         self._calibration = calibration
@@ -283,7 +287,8 @@ class Recall:
             trace.warnings.append("the query is long: its last words alone were searched for by word")
         vector = await self._query_vector(query, trace)
         # After the embedding, so that as few writes as possible come between this and the reading.
-        index = await self._hot.fresh(graph_id)
+        with self._observers.work("recall.index"):
+            index = await self._hot.fresh(graph_id)
         if vector is not None and index.dimension != len(vector):
             # The model was exchanged between the two; the next recall sees both.
             vector = None
@@ -302,7 +307,8 @@ class Recall:
             keep=max(self._depth, max_results),
         )
         stage, nodes = await self._searched(graph_id, index, search)
-        reads = await self._reading.read(query, analysed, stage.candidates, nodes, trace)
+        with self._observers.work("recall.rerank"):
+            reads = await self._reading.read(query, analysed, stage.candidates, nodes, trace)
         return Found(analysed=analysed, index=index, vector=vector, stage=stage, reads=reads)
 
     async def _searched(
@@ -314,8 +320,10 @@ class Recall:
         text and the evidence of the old one. Then the search is repeated once; a node that changed
         again by then keeps its place as a candidate but loses the evidence.
         """
-        stage = await asyncio.to_thread(search, index)
-        nodes = await self._reading.fetch(graph_id, stage.candidates)
+        with self._observers.work("recall.first_stage"):
+            stage = await asyncio.to_thread(search, index)
+        with self._observers.work("recall.fetch", nodes=len(stage.candidates)):
+            nodes = await self._reading.fetch(graph_id, stage.candidates)
         if _changed(stage, nodes):
             stage = await asyncio.to_thread(search, await self._hot.fresh(graph_id))
             nodes = await self._reading.fetch(graph_id, stage.candidates)

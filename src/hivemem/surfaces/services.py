@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from hivemem.documents.reading import Documents
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.clock import Clock
+from hivemem.ports.observer import Observers
 from hivemem.ports.store import Store
 from hivemem.service.access import Access
 from hivemem.service.change import Change
@@ -32,6 +34,18 @@ from hivemem.service.uploaded_files import UploadedFiles
 from hivemem.settings import Settings
 
 
+class HotGraphNumbers(Protocol):
+    """How much of the memory is ready to be searched."""
+
+    loads: int
+    evictions: int
+
+    @property
+    def graph_ids(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def size_bytes(self) -> int: ...  # noqa: D102
+
+
 class Services(Protocol):
     """The use cases over one open database; `hivemem.app.open_services` makes one."""
 
@@ -41,6 +55,10 @@ class Services(Protocol):
     def store(self) -> Store: ...  # noqa: D102
     @property
     def executor(self) -> ModelExecutor: ...  # noqa: D102
+    @property
+    def hot(self) -> HotGraphNumbers: ...  # noqa: D102
+    @property
+    def observers(self) -> Observers: ...  # noqa: D102
     @property
     def remember(self) -> Remember: ...  # noqa: D102
     @property

@@ -33,6 +33,7 @@ from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.oauth import AuthorizationCode, Grant, Identity, OAuthClient, SignIn, Token, TokenState
 from hivemem.domain.skills import CustomSkill
 from hivemem.domain.tokens import TokenReport
+from hivemem.ports.observer import Observers
 from hivemem.storage.postgres import (
     access,
     changes,
@@ -59,8 +60,9 @@ from hivemem.storage.postgres.transaction import findable
 class PostgresStore:
     """Memory graphs in one database; make it with `open`, and close it."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, observers: Observers | None = None) -> None:
         self._pool = pool
+        self._observers = observers or Observers()
         self._groups = GroupCommit(pool)
 
     @classmethod
@@ -72,6 +74,7 @@ class PostgresStore:
         wait_seconds: float = 10.0,
         statement_seconds: float = 30.0,
         migrate: bool = True,
+        observers: Observers | None = None,
     ) -> PostgresStore:
         """The store of a database, whose schema is created or brought up to date.
 
@@ -81,6 +84,7 @@ class PostgresStore:
             wait_seconds: How long a call waits for a connection, a lock, or the server's return.
             statement_seconds: How long one statement may run.
             migrate: Whether an outdated schema is brought up to date, or refused.
+            observers: Told of each `store.write`.
 
         Raises:
             InvalidInput: The URL cannot be read, or the database is not UTF-8.
@@ -92,7 +96,7 @@ class PostgresStore:
         await prepare_database(address, upgrade=migrate)
         pool = Pool(address, size=connections, wait_seconds=wait_seconds, statement_seconds=statement_seconds)
         await pool.open()
-        return cls(pool)
+        return cls(pool, observers)
 
     async def revision(self, graph_id: GraphId) -> int:
         """See `GraphStore.revision`."""
@@ -110,7 +114,8 @@ class PostgresStore:
 
     async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
         """See `GraphStore.apply`."""
-        return (await self._groups.apply(graph_id, batch)).revision
+        with self._observers.work("store.write", nodes=len(batch.nodes)):
+            return (await self._groups.apply(graph_id, batch)).revision
 
     async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
         """See `GraphStore.changes`."""

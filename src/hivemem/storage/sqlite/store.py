@@ -36,6 +36,7 @@ from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.oauth import AuthorizationCode, Grant, Identity, OAuthClient, SignIn, Token, TokenState
 from hivemem.domain.skills import CustomSkill
 from hivemem.domain.tokens import TokenReport
+from hivemem.ports.observer import Observers
 from hivemem.storage.sqlite import (
     access,
     batches,
@@ -60,13 +61,19 @@ from hivemem.storage.sqlite.writer import Writer
 class SqliteStore:
     """Memory graphs in one file; make it with `open`, and close it."""
 
-    def __init__(self, readers: Readers, writer: Writer) -> None:
+    def __init__(self, readers: Readers, writer: Writer, observers: Observers | None = None) -> None:
         self._readers = readers
         self._writer = writer
+        self._observers = observers or Observers()
 
     @classmethod
     async def open(
-        cls, path: Path, *, busy_timeout_seconds: float = 10.0, reader_threads: int = 4
+        cls,
+        path: Path,
+        *,
+        busy_timeout_seconds: float = 10.0,
+        reader_threads: int = 4,
+        observers: Observers | None = None,
     ) -> SqliteStore:
         """The store of the file `path`, which is created or brought to the present schema.
 
@@ -75,6 +82,7 @@ class SqliteStore:
                 is open, with `-wal` and `-shm` added to the name.
             busy_timeout_seconds: How long a write waits for another process's write.
             reader_threads: Reads that can run at the same time.
+            observers: Told of each `store.write`.
 
         Raises:
             Corruption: Not a database, another program's, damaged, or of a newer schema.
@@ -86,6 +94,7 @@ class SqliteStore:
             return cls(
                 Readers(path, threads=reader_threads, busy_timeout_seconds=busy_timeout_seconds),
                 Writer(path, busy_timeout_seconds=busy_timeout_seconds),
+                observers,
             )
 
         return await asyncio.to_thread(open_file)
@@ -106,7 +115,8 @@ class SqliteStore:
 
     async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
         """See `GraphStore.apply`."""
-        return await self._writer.run(batches.apply, graph_id, batch)
+        with self._observers.work("store.write", nodes=len(batch.nodes)):
+            return await self._writer.run(batches.apply, graph_id, batch)
 
     async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
         """See `GraphStore.changes`."""

@@ -23,6 +23,7 @@ from mcp_types import (
 import hivemem
 from hivemem.domain.access import Principal
 from hivemem.errors import HivememError
+from hivemem.ports.observer import ToolCalled
 from hivemem.surfaces.envelope import InternalError, envelope
 from hivemem.surfaces.operations import TOOLS, AnyOperation
 from hivemem.surfaces.request_id import current_request_id
@@ -53,18 +54,25 @@ def build_server(services: Services, principal_of: PrincipalOf) -> Server[Any]:
     async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=tools, ttl_ms=_TOOLS_FRESH_MS, cache_scope="private")
 
+    def failed(operation: AnyOperation, error: HivememError) -> CallToolResult:
+        called = ToolCalled(tool=operation.name, error=error.code, retryable=error.retryable)
+        services.observers.note(called)
+        return _failure(error)
+
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         operation = TOOLS.get(params.name)
         if operation is None:
+            services.observers.note(ToolCalled(tool="unknown", error="unknown_tool"))
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:100]!r}; tools/list names all.")
         try:
             principal = await principal_of(context)
             answer = await operation.run(services, principal, params.arguments or {})
         except HivememError as error:
-            return _failure(error)
+            return failed(operation, error)
         except Exception:
             _LOG.exception("unhandled error in the tool %s", operation.name)
-            return _failure(InternalError())
+            return failed(operation, InternalError())
+        services.observers.note(ToolCalled(tool=operation.name))
         return CallToolResult(content=[TextContent(text=_text(answer))], structured_content=answer)
 
     return Server(

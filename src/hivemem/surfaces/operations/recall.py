@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hivemem.domain.access import Principal
 from hivemem.domain.text import JsonObject
+from hivemem.ports.observer import Recalled
 from hivemem.service.recall import RecallHit, RecallRequest, RecallResult
 from hivemem.surfaces.answers import Answer
 from hivemem.surfaces.inputs import Input
@@ -112,17 +113,25 @@ def _rounded(score: float) -> float:
     return float(f"{score:.6g}")
 
 
+def degraded_parts(meta: JsonObject) -> tuple[str, ...]:
+    """Which parts the notes of `_search_meta.degraded` are about, each once."""
+    notes = meta.get("degraded")
+    if not isinstance(notes, list):
+        return ()
+    return tuple(dict.fromkeys(str(note).partition(":")[0] for note in notes))
+
+
 async def _recall(services: Services, principal: Principal, sent: RecallInput) -> JsonObject:
-    result = await services.recall.recall(
-        principal,
-        RecallRequest(
-            query=sent.query,
-            max_results=sent.max_results,
-            session_id=sent.session_id,
-            force_regex=sent.force_regex,
-            organization_id=sent.organization_id,
-        ),
+    request = RecallRequest(
+        query=sent.query,
+        max_results=sent.max_results,
+        session_id=sent.session_id,
+        force_regex=sent.force_regex,
+        organization_id=sent.organization_id,
     )
+    with services.observers.work("recall"):
+        result = await services.recall.recall(principal, request)
+    services.observers.note(Recalled(results=len(result.hits), degraded=degraded_parts(result.meta)))
     return recall_answer(result, services.settings.max_answer_bytes)
 
 

@@ -19,6 +19,9 @@ from hivemem.surfaces.wire_json import dump_json
 
 _LOG = logging.getLogger("hivemem.http")
 
+ERROR = "hivemem.error"
+"""Where the error that a request was answered with stands in its scope, for metrics."""
+
 _ON_EVERY_ANSWER = (
     # Memories are private: no cache between us and the caller may keep them.
     (b"cache-control", b"no-store"),
@@ -97,6 +100,7 @@ class Edge:
             self._check_host(headers)
             await self._app(scope, receive, send_with_id)
         except HivememError as error:
+            scope[ERROR] = error
             if started:
                 raise
             await send_error(error, send_with_id)

@@ -31,6 +31,7 @@ from hivemem.ports.store import Store
 from hivemem.projection.hot_graphs import HotGraphs
 from hivemem.retrieval.ranking import Calibration
 from hivemem.service.access import Access
+from hivemem.service.audit import AuditLog
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
 from hivemem.service.database_urls import DatabaseUrl, graph_filler, open_source
@@ -40,11 +41,16 @@ from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.importing import Importing
 from hivemem.service.ingest import Ingest
+from hivemem.service.keys import Keys
 from hivemem.service.leased_work import LeasedWork
 from hivemem.service.nodes import Nodes
 from hivemem.service.oauth import OAuth
+from hivemem.service.organizations import Organizations
 from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
+from hivemem.service.passwords import Passwords
+from hivemem.service.people import People
+from hivemem.service.purging import Purging
 from hivemem.service.recall import Recall, RerankLimits
 from hivemem.service.reembed import Reembed
 from hivemem.service.relate import Relate
@@ -117,6 +123,12 @@ class OpenServices:
     files: UploadedFiles
     documents: Documents
     access: Access
+    people: People
+    organizations: Organizations
+    keys: Keys
+    passwords: Passwords
+    audit: AuditLog
+    purging: Purging
     oauth: OAuth
     touches: SessionTouches
     groups: SessionGroups
@@ -351,6 +363,8 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         limits=limits,
         keep_forgotten=timedelta(days=settings.forgotten_file_days),
     )
+    audit = AuditLog(store=store, clock=clock)
+    passwords = Passwords()
     open_rows = partial(open_source, database_of(settings))
     exports = Exports(
         store=store,
@@ -400,6 +414,12 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         relate=Relate(store=store, clock=clock, limits=limits),
         ingest=Ingest(store=store, remember=remember, limits=limits),
         access=Access(store=store, clock=clock),
+        people=People(store=store, passwords=passwords, audit=audit, clock=clock),
+        organizations=Organizations(store=store, audit=audit, clock=clock),
+        keys=Keys(store=store, audit=audit, clock=clock),
+        passwords=passwords,
+        audit=audit,
+        purging=Purging(store=store, files_of=files_of, hot=hot, audit=audit, clock=clock),
         oauth=OAuth(store=store, clock=clock, private_schemes=settings.oauth_redirect_schemes),
         timeline=Timeline(store=store, clock=clock, limits=limits),
         chat_context=ChatContext(store=store, touches=touches, groups=groups),

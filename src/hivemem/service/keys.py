@@ -98,6 +98,19 @@ class Keys:
             return await self._store.keys()
         return await self._store.keys((await self._for(actor, user)).user_id)
 
+    async def show(self, actor: Principal, key: str) -> ApiKey:
+        """A key, named by its id or by the whole secret.
+
+        Raises:
+            NotFound: The actor has no key of this name.
+        """
+        actor.require_administration()
+        key_id = hash_api_key(key)[:_KEY_ID_DIGITS] if API_KEY_PATTERN.fullmatch(key) else key
+        for one in await self._store.keys(None if actor.operator else actor.user_id):
+            if one.key_id == key_id:
+                return one
+        raise NotFound(f"there is no key {key_id[:_KEY_ID_DIGITS]!r}; list the keys to see their ids.")
+
     async def revoke(self, actor: Principal, key: str) -> str:
         """End a key, named by its id or by the whole secret, from the next request on.
 
@@ -107,15 +120,11 @@ class Keys:
         Raises:
             NotFound: The actor has no active key of this name.
         """
-        actor.require_administration()
-        key_id = hash_api_key(key)[:_KEY_ID_DIGITS] if API_KEY_PATTERN.fullmatch(key) else key
-        theirs = await self._store.keys(None if actor.operator else actor.user_id)
-        found = next((one for one in theirs if one.key_id == key_id), None)
-        if found is None or not await self._store.revoke_key(key_id, self._clock.now()):
-            shown = key_id if len(key_id) <= _KEY_ID_DIGITS else f"{key_id[:_KEY_ID_DIGITS]}..."
-            raise NotFound(f"there is no active key {shown!r}; list the keys to see their ids.")
-        await self._audit.record("key.revoke", actor, graph_id=found.graph_id, target=key_id)
-        return key_id
+        found = await self.show(actor, key)
+        if not await self._store.revoke_key(found.key_id, self._clock.now()):
+            raise NotFound(f"the key {found.key_id!r} is revoked already.")
+        await self._audit.record("key.revoke", actor, graph_id=found.graph_id, target=found.key_id)
+        return found.key_id
 
     async def _for(self, actor: Principal, user: str | None) -> User:
         person = await found_user(self._store, actor.user_id if user is None else user)

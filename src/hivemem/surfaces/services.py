@@ -11,6 +11,7 @@ from hivemem.ports.clock import Clock
 from hivemem.ports.observer import Observers
 from hivemem.ports.store import Store
 from hivemem.service.access import Access
+from hivemem.service.audit import AuditLog
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
 from hivemem.service.exporting import Exports
@@ -19,10 +20,15 @@ from hivemem.service.find_related import FindRelated
 from hivemem.service.history import History
 from hivemem.service.importing import Importing
 from hivemem.service.ingest import Ingest
+from hivemem.service.keys import Keys
 from hivemem.service.nodes import Nodes
 from hivemem.service.oauth import OAuth
+from hivemem.service.organizations import Organizations
 from hivemem.service.orphans import Orphans
 from hivemem.service.overview import Overview
+from hivemem.service.passwords import Passwords
+from hivemem.service.people import People
+from hivemem.service.purging import Purging
 from hivemem.service.recall import Recall
 from hivemem.service.relate import Relate
 from hivemem.service.relationships import RelationshipLists
@@ -101,6 +107,18 @@ class Services(Protocol):
     def documents(self) -> Documents: ...  # noqa: D102
     @property
     def access(self) -> Access: ...  # noqa: D102
+    @property
+    def people(self) -> People: ...  # noqa: D102
+    @property
+    def organizations(self) -> Organizations: ...  # noqa: D102
+    @property
+    def keys(self) -> Keys: ...  # noqa: D102
+    @property
+    def passwords(self) -> Passwords: ...  # noqa: D102
+    @property
+    def audit(self) -> AuditLog: ...  # noqa: D102
+    @property
+    def purging(self) -> Purging: ...  # noqa: D102
     @property
     def oauth(self) -> OAuth: ...  # noqa: D102
     @property

@@ -52,7 +52,12 @@ VERBS: dict[str, tuple[str, str]] = {
     "backup": ("backup", "copy the database to a file, while everything runs"),
     "restore": ("restore", "bring an earlier version of a node back, or a whole backup"),
     "db": ("database", "bring a database to the present schema, or copy it to another"),
+    "user": ("administration", "make, list, change and remove users"),
+    "graph": ("administration", "make, list, rename, freeze and remove memories of users"),
+    "org": ("administration", "organizations: members, roles, invitations, write mode"),
     "key": ("keys", "create, list and revoke API keys"),
+    "audit": ("administration", "read who did what"),
+    "purge": ("administration", "remove what is left of removed memories, and prove that nothing is"),
     "config": ("config", "print the effective settings"),
 }
 

@@ -32,10 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb that `parser` is for; each sets one property of the operation's input."""
     operation = _operation(parser.prog.rsplit(" ", 1)[-1])
     for name, field in operation.input.model_fields.items():
-        if name in operation.arguments:
-            _add_argument(parser, name, field)
-        else:
-            _add_option(parser, name, field)
+        add_property(parser, name, field, by_position=name in operation.arguments)
     if operation.verb == "store":
         parser.add_argument(
             "--relate",
@@ -45,6 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default=[],
             help="relate the node to KEY with the sentence WHY; may be repeated",
         )
+
+
+def add_property(parser: argparse.ArgumentParser, name: str, field: FieldInfo, *, by_position: bool) -> None:
+    """Add the argument or option that sets a property of an input."""
+    if by_position:
+        _add_argument(parser, name, field)
+    else:
+        _add_option(parser, name, field)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -116,7 +121,9 @@ def _add_option(parser: argparse.ArgumentParser, name: str, field: FieldInfo) ->
         "help": _escaped(field.description or ""),
     }
     kind = _plain_type(field)
-    if kind is bool:
+    if kind is bool and field.default is None:
+        settings |= {"metavar": "yes|no", "type": _yes_or_no}
+    elif kind is bool:
         settings["action"] = "store_false" if field.default is True else "store_true"
         if field.default is True and not option.startswith("--no-"):
             names = ["--no-" + option.removeprefix("--")]
@@ -134,6 +141,12 @@ def _add_option(parser: argparse.ArgumentParser, name: str, field: FieldInfo) ->
             "type": kind if kind in (int, float) else str,
         }
     parser.add_argument(*names, **settings)
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 'yes' nor 'no'")
+    return text == "yes"
 
 
 def _plain_type(field: FieldInfo) -> Any:

@@ -18,6 +18,7 @@ from hivemem.surfaces.presentation import add_warnings
 from hivemem.surfaces.services import Services
 
 REST_PREFIX = "/api/v1/memory"
+ADMIN_PREFIX = "/api/v1/admin"
 NO_ORGANIZATION = "none"
 
 InputT = TypeVar("InputT", bound=Input)
@@ -28,6 +29,7 @@ class Access(enum.StrEnum):
 
     READ = "read"
     WRITE = "write"
+    ADMINISTRATION = "administration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +37,10 @@ class RestRoute:
     """Where REST offers an operation.
 
     Attributes:
-        method: GET takes the input from the query string, POST from a JSON body.
-        path: Below `REST_PREFIX`. A part in braces is an input property: it takes the rest of the path,
-            slashes included. A body that names another value for it is refused.
+        method: GET and DELETE take the input from the query string, POST from a JSON body.
+        path: Below `prefix`. A part in braces is an input property; of a memory's route it takes the rest of
+            the path, slashes included. A body that names another value for it is refused.
+        prefix: `REST_PREFIX` or `ADMIN_PREFIX`.
         status: Of a successful answer.
         takes_files: Whether the body may carry a file, and be as large as one.
     """
@@ -46,6 +49,19 @@ class RestRoute:
     path: str
     status: int = 200
     takes_files: bool = False
+    prefix: str = REST_PREFIX
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the input comes in a body."""
+        return self.method == "POST"
+
+    @property
+    def pattern(self) -> str:
+        """The whole path as the router takes it."""
+        # A key may hold slashes, and the server decodes %2F.
+        rest = ":path}" if self.prefix == REST_PREFIX else "}"
+        return self.prefix + self.path.replace("}", rest)
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -112,6 +128,8 @@ class Operation(Generic[InputT]):
         Raises:
             HivememError: Whatever the input or the use case calls for.
         """
+        if self.access is Access.ADMINISTRATION:
+            principal.require_administration()
         if self.access is Access.WRITE:
             principal.require_write()
         parsed = parse_input(self.input, arguments, strict=strict)

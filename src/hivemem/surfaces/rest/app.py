@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hivemem.errors import InvalidInput, NotFound, Unavailable
+from hivemem.surfaces.administration import ADMINISTRATION
 from hivemem.surfaces.envelope import HttpRefusal
 from hivemem.surfaces.mcp.http import McpEndpoint
 from hivemem.surfaces.oauth.routes import oauth_routes
@@ -50,12 +51,9 @@ def build_app(services: Services) -> Starlette:
         *export_routes(services),
         *(
             Route(
-                # A key may hold slashes, and the server decodes %2F: the property takes the whole rest.
-                REST_PREFIX + route.path.replace("}", ":path}"),
-                _endpoint(operation, route, services),
-                methods=[route.method],
+                route.pattern, _endpoint(operation, route, services), methods=[route.method]
             )
-            for operation in OPERATIONS
+            for operation in (*OPERATIONS, *ADMINISTRATION)
             for route in operation.routes
         ),
     ]
@@ -90,7 +88,7 @@ def _endpoint(operation: AnyOperation, route: RestRoute, services: Services) -> 
                 )
         return _json(await operation.run(services, principal, arguments), route.status)
 
-    return by_query if route.method == "GET" else by_body
+    return by_body if route.has_body else by_query
 
 
 async def _root_health(_: Request) -> Response:

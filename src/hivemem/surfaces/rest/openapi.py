@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 import hivemem
+from hivemem.surfaces.administration import ADMINISTRATION
 from hivemem.surfaces.answers import AliveAnswer, ErrorAnswer, HealthAnswer, ReadyAnswer
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Access, AnyOperation, RestRoute
 from hivemem.surfaces.rest.exports import ExportAnswer, export_paths
@@ -33,10 +34,11 @@ _REFUSALS = {
 @cache
 def openapi_document() -> dict[str, Any]:
     """The document; built once."""
-    outputs: list[type[BaseModel]] = [operation.output for operation in OPERATIONS]
+    operations = (*OPERATIONS, *ADMINISTRATION)
+    outputs: list[type[BaseModel]] = [operation.output for operation in operations]
     outputs += [AliveAnswer, ErrorAnswer, ExportAnswer, HealthAnswer, ReadyAnswer]
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = [
-        *((operation.input, "validation") for operation in OPERATIONS),
+        *((operation.input, "validation") for operation in operations),
         *((output, "serialization") for output in outputs),
     ]
     _, definitions = models_json_schema(models, ref_template=_REFERENCE)
@@ -48,10 +50,10 @@ def openapi_document() -> dict[str, Any]:
         },
     }
     paths |= export_paths(_plain)
-    for operation in OPERATIONS:
+    for operation in operations:
         for route in operation.routes:
             described = _operation(operation, route)
-            paths.setdefault(REST_PREFIX + route.path, {})[route.method.lower()] = described
+            paths.setdefault(route.prefix + route.path, {})[route.method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {
@@ -69,7 +71,7 @@ def openapi_document() -> dict[str, Any]:
 
 
 def _operation(operation: AnyOperation, route: RestRoute) -> dict[str, Any]:
-    refusals = [status for status in _REFUSALS if operation.access is Access.WRITE or status != "409"]
+    refusals = [status for status in _REFUSALS if operation.access is not Access.READ or status != "409"]
     described = _plain(operation.summary, operation.output.__name__, refusals, success=str(route.status))
     # An id names one route, the first; a second way to the same operation needs another.
     first = route == operation.routes[0]
@@ -78,7 +80,7 @@ def _operation(operation: AnyOperation, route: RestRoute) -> dict[str, Any]:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": properties[name]} for name in route.in_path
     ]
-    if route.method == "GET":
+    if not route.has_body:
         required = {name for name, field in operation.input.model_fields.items() if field.is_required()}
         parameters += [
             {"name": name, "in": "query", "required": name in required, "schema": schema}

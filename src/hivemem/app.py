@@ -51,6 +51,7 @@ from hivemem.service.overview import Overview
 from hivemem.service.passwords import Passwords
 from hivemem.service.people import People
 from hivemem.service.purging import Purging
+from hivemem.service.rate_limits import RateLimits
 from hivemem.service.recall import Recall, RerankLimits
 from hivemem.service.reembed import Reembed
 from hivemem.service.relate import Relate
@@ -65,6 +66,7 @@ from hivemem.service.tokens import Tokens
 from hivemem.service.uploaded_files import UploadedFiles
 from hivemem.settings import Settings
 from hivemem.storage.files_folder import FolderFiles, graph_folder
+from hivemem.storage.rates_memory import MemoryRateCounts
 from hivemem.storage.sqlite import SqliteStore
 
 # Larger turns end less often with a core that has nothing left to do (3 % of a recall against 8), smaller
@@ -130,6 +132,7 @@ class OpenServices:
     audit: AuditLog
     purging: Purging
     oauth: OAuth
+    rate_limits: RateLimits
     touches: SessionTouches
     groups: SessionGroups
     background: Background
@@ -421,6 +424,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         audit=audit,
         purging=Purging(store=store, files_of=files_of, hot=hot, audit=audit, clock=clock),
         oauth=OAuth(store=store, clock=clock, private_schemes=settings.oauth_redirect_schemes),
+        rate_limits=RateLimits(counts=MemoryRateCounts(), clock=clock, rates=settings.rates),
         timeline=Timeline(store=store, clock=clock, limits=limits),
         chat_context=ChatContext(store=store, touches=touches, groups=groups),
         tokens=Tokens(store=store, clock=clock, limits=limits),

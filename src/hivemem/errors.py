@@ -10,7 +10,8 @@
     │   └── StaleWrite       somebody else wrote first; read again and retry           409
     ├── LimitExceeded        larger than a documented limit                            413
     ├── Unavailable          a dependency is busy or down; repeating can succeed       503
-    │   └── Overloaded       the model queue is full                                   503
+    │   ├── Overloaded       the model queue is full, or too many requests are at work 503
+    │   └── RateLimited      the caller has made too many calls                        429
     └── Corruption           stored bytes or model files are not what they must be     500
 
 A message names the value and the next step. `code` is stable and part of the wire contract; nothing
@@ -112,9 +113,15 @@ class Unavailable(HivememError):
 
 
 class Overloaded(Unavailable):
-    """More model work is waiting than the queue limit allows."""
+    """More model work is waiting, or more requests are under way, than the limits allow."""
 
     code = "overloaded"
+
+
+class RateLimited(Unavailable):
+    """The caller has made more calls than a rate limit allows."""
+
+    code = "rate_limited"
 
 
 class Corruption(HivememError):

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from hivemem.errors import InvalidInput
 from hivemem.service.limits import Limits
+from hivemem.service.rate_limits import Rates, rates
 
 ENVIRONMENT_PREFIX = "HIVEMEM_"
 SECRET_FILE_SUFFIX = "_FILE"
@@ -91,6 +92,53 @@ class Settings:
         "",
         "Address under which clients reach the server, such as `https://memory.example.org`, when it is "
         "behind a proxy; OAuth tells it to them. Empty: the address that each request names.",
+    )
+    trusted_proxies: tuple[str, ...] = _setting(
+        (),
+        "Addresses or networks (`10.0.0.0/8`) of the reverse proxies whose `X-Forwarded-For` is believed. "
+        "Without them all who come through a proxy share its address, and the limits of one address.",
+    )
+    cors_origins: tuple[str, ...] = _setting(
+        (),
+        "Origins, such as `https://app.example.org`, whose pages may call REST and MCP from a browser. Each "
+        "is named; there is no `*`.",
+    )
+    body_timeout_seconds: float = _setting(
+        30.0,
+        "How long a request's body may take to arrive, and a second more for each 64 KiB; also how long a "
+        "caller may take for a piece of its answer.",
+        minimum=0.1,
+        maximum=3_600.0,
+    )
+    max_header_bytes: int = _setting(
+        32 * 1024,
+        "Largest head of a request: its address and headers; larger ones get 431.",
+        minimum=4 * 1024,
+        maximum=MIB,
+    )
+    max_concurrent_requests: int = _setting(
+        512,
+        "Requests that may be under way at a time; more get 503 with Retry-After. Each may hold a body.",
+        minimum=1,
+        maximum=100_000,
+    )
+    rate_limit_read_per_minute: int = _setting(
+        0, "Reads of one user in a minute, over REST and MCP; 0: no limit.", minimum=0, maximum=1_000_000
+    )
+    rate_limit_write_per_minute: int = _setting(
+        0, "Writes of one user in a minute; 0: no limit.", minimum=0, maximum=1_000_000
+    )
+    rate_limit_ingest_per_minute: int = _setting(
+        0,
+        "Texts and files of one user to be taken in, and exports to be made, in a minute; 0: no limit.",
+        minimum=0,
+        maximum=1_000_000,
+    )
+    rate_limit_sign_in_per_minute: int = _setting(
+        10,
+        "Attempts to sign in from one network address in a minute; 0: no limit.",
+        minimum=0,
+        maximum=1_000_000,
     )
     oauth_registrations_per_hour: int = _setting(
         60,
@@ -297,6 +345,10 @@ class Settings:
         for spec in fields(self):
             _check_range(spec.name, getattr(self, spec.name), spec.metadata)
         _check_origin("public_url", self.public_url)
+        for origin in self.cors_origins:
+            _check_cors_origin(origin)
+        for network in self.trusted_proxies:
+            _check_network(network)
 
     @property
     def database_path(self) -> Path:
@@ -312,6 +364,17 @@ class Settings:
     def public_hosts(self) -> tuple[str, ...]:
         """The host of `public_url`, with its port if it names one; none when it is not set."""
         return (urlsplit(self.public_url).netloc,) if self.public_url else ()
+
+    @property
+    def rates(self) -> Rates:
+        """The rate limits that are on."""
+        return rates(
+            read_per_minute=self.rate_limit_read_per_minute,
+            write_per_minute=self.rate_limit_write_per_minute,
+            ingest_per_minute=self.rate_limit_ingest_per_minute,
+            sign_in_per_minute=self.rate_limit_sign_in_per_minute,
+            registrations_per_hour=self.oauth_registrations_per_hour,
+        )
 
     @property
     def limits(self) -> Limits:
@@ -534,6 +597,29 @@ def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
     # Written so that NaN, which compares as false with everything, is refused too.
     if minimum is not None and not minimum <= value <= maximum:
         raise InvalidInput(f"{name} is {value!r}; it must be from {minimum:,} to {maximum:,}.")
+
+
+def _check_cors_origin(value: str) -> None:
+    if value == "*":
+        raise InvalidInput(
+            "cors_origins is '*', which would let every page on the web use a credential that it got hold "
+            "of, through the browser of anybody who can reach this server; list the origins."
+        )
+    if not value or value.endswith("/"):
+        raise InvalidInput(f"cors_origins has {value!r}; write an origin as in 'https://app.example.org'.")
+    _check_origin("cors_origins", value)
+
+
+def _check_network(value: str) -> None:
+    # Imported here: most commands have no such setting.
+    import ipaddress
+
+    try:
+        ipaddress.ip_network(value, strict=False)
+    except ValueError as error:
+        raise InvalidInput(
+            f"trusted_proxies has {value!r}; give addresses or networks, as in '127.0.0.1, 10.0.0.0/8'."
+        ) from error
 
 
 def _check_origin(name: str, value: str) -> None:

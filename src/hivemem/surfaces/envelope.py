@@ -11,6 +11,7 @@ from hivemem.errors import (
     InvalidRequest,
     LimitExceeded,
     NotFound,
+    RateLimited,
     Unauthorized,
     Unavailable,
 )
@@ -26,6 +27,7 @@ _CODES: tuple[tuple[type[HivememError], int, int], ...] = (
     (NotFound, 404, 5),
     (Conflict, 409, 6),
     (LimitExceeded, 413, 6),
+    (RateLimited, 429, 7),
     (Unavailable, 503, 8),
     (Corruption, 500, 8),
     (HivememError, 500, 8),

@@ -29,6 +29,7 @@ from hivemem.service.overview import Overview
 from hivemem.service.passwords import Passwords
 from hivemem.service.people import People
 from hivemem.service.purging import Purging
+from hivemem.service.rate_limits import RateLimits
 from hivemem.service.recall import Recall
 from hivemem.service.relate import Relate
 from hivemem.service.relationships import RelationshipLists
@@ -121,6 +122,8 @@ class Services(Protocol):
     def purging(self) -> Purging: ...  # noqa: D102
     @property
     def oauth(self) -> OAuth: ...  # noqa: D102
+    @property
+    def rate_limits(self) -> RateLimits: ...  # noqa: D102
     @property
     def clock(self) -> Clock: ...  # noqa: D102
 

@@ -50,9 +50,7 @@ def build_app(services: Services) -> Starlette:
         *oauth_routes(services),
         *export_routes(services),
         *(
-            Route(
-                route.pattern, _endpoint(operation, route, services), methods=[route.method]
-            )
+            Route(route.pattern, _endpoint(operation, route, services), methods=[route.method])
             for operation in (*OPERATIONS, *ADMINISTRATION)
             for route in operation.routes
         ),

@@ -163,6 +163,28 @@ class Settings:
         "Least severe log lines to write to standard error.",
         choices=("debug", "info", "warning", "error"),
     )
+    log_format: str = _setting(
+        "text",
+        "Form of log lines: `text` with `name=value` pairs, or `json` with an object a line.",
+        choices=("text", "json"),
+    )
+    access_log: str = _setting(
+        "off",
+        "Whether each HTTP request gets a log line: method, route, status, milliseconds, request id.",
+        choices=("on", "off"),
+    )
+    metrics: str = _setting(
+        "local",
+        "Who may read `/metrics`: `local` programs on this machine and credentials of who runs the server, "
+        "`token` these credentials alone, `open` everybody, `off` nobody.",
+        choices=("off", "local", "token", "open"),
+    )
+    telemetry: str = _setting(
+        "off",
+        "Whether traces go to the OpenTelemetry collector that the standard variables `OTEL_EXPORTER_OTLP_...` "
+        "name. While it is off, these variables do nothing.",
+        choices=("on", "off"),
+    )
     busy_timeout_seconds: float = _setting(
         10.0,
         "How long a write waits for another process's write before it answers 503. With PostgreSQL, how long "

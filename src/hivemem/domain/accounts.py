@@ -43,6 +43,11 @@ class Role(enum.StrEnum):
         """Whether this role can invite, add and remove people."""
         return self is not Role.MEMBER
 
+    def is_above(self, role: Role) -> bool:
+        """Whether this role may more than `role`."""
+        roles = list(Role)
+        return roles.index(self) < roles.index(role)
+
     def may_give(self, role: Role) -> bool:
         """Whether somebody with this role can make others `role`, or take it from them."""
         return self is Role.OWNER or (self is Role.ADMIN and role is not Role.OWNER)

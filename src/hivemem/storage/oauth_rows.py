@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
-from hivemem.domain.access import ApiKey, Scope
+from hivemem.domain.access import Scope
+from hivemem.domain.accounts import Account
 from hivemem.domain.oauth import (
     AuthorizationCode,
     AuthorizationRequest,
@@ -21,8 +21,12 @@ from hivemem.domain.oauth import (
     TokenKind,
     TokenState,
 )
+from hivemem.storage.account_rows import KEY_COLUMNS, account_from_rows, key_from_row, optional_moment
 from hivemem.storage.states import to_json
 from hivemem.storage.times import from_microseconds, to_microseconds
+
+TOKEN_STATE_COLUMNS = 15 + KEY_COLUMNS
+"""How many columns of a joined row make a `TokenState`."""
 
 
 def client_arguments(client: OAuthClient) -> dict[str, Any]:
@@ -61,7 +65,7 @@ def client_from_row(row: Sequence[Any]) -> OAuthClient:
         authentication=ClientAuthentication(authentication),
         secret_hash=secret_hash,
         created_at=from_microseconds(created_at),
-        revoked_at=_moment(revoked_at),
+        revoked_at=optional_moment(revoked_at),
     )
 
 
@@ -76,8 +80,8 @@ def sign_in_arguments(sign_in: SignIn) -> dict[str, Any]:
 
 
 def sign_in_from_row(row: Sequence[Any]) -> SignIn:
-    """The sign-in of `hash, request, expires_at, identity, consent_hash`."""
-    hash, request, expires_at, identity, consent_hash = row
+    """The sign-in of `hash, request, expires_at, identity, consent_hash, external`."""
+    hash, request, expires_at, identity, consent_hash, external = row
     asked: dict[str, Any] = json.loads(request)
     asked["scopes"] = tuple(asked["scopes"])
     return SignIn(
@@ -86,6 +90,7 @@ def sign_in_from_row(row: Sequence[Any]) -> SignIn:
         expires_at=from_microseconds(expires_at),
         identity=None if identity is None else _identity(json.loads(identity)),
         consent_hash=consent_hash,
+        external=external,
     )
 
 
@@ -120,7 +125,7 @@ def grant_from_row(row: Sequence[Any]) -> Grant:
         scopes=_texts(scopes),
         resource=resource,
         created_at=from_microseconds(created_at),
-        revoked_at=_moment(revoked_at),
+        revoked_at=optional_moment(revoked_at),
     )
 
 
@@ -147,7 +152,7 @@ def code_from_row(row: Sequence[Any]) -> tuple[AuthorizationCode, Grant]:
         redirect_uri_given=bool(redirect_uri_given),
         code_challenge=code_challenge,
         expires_at=from_microseconds(expires_at),
-        used_at=_moment(used_at),
+        used_at=optional_moment(used_at),
     )
     return code, grant
 
@@ -164,41 +169,42 @@ def token_arguments(token: Token) -> dict[str, Any]:
 
 
 def token_state_from_row(row: Sequence[Any]) -> TokenState:
-    """The state of `hash, kind, scopes, expires_at, used_at`, the grant, the client's end and the key."""
+    """The state of `hash, kind, scopes, expires_at, used_at`, the grant, the client's end and the key.
+
+    The key's columns are those of `api_keys`, all NULL when the grant has none.
+    """
     hash, kind, scopes, expires_at, used_at = row[:5]
     grant = grant_from_row(row[5:14])
-    client_revoked_at, key_hash, name, user_id, graph_id, scope, created_at, revoked_at = row[14:]
-    key = None
-    if grant.key_id is not None:
-        key = ApiKey(
-            key_id=grant.key_id,
-            hash=key_hash,
-            name=name,
-            user_id=user_id,
-            graph_id=graph_id,
-            scope=Scope(scope),
-            created_at=from_microseconds(created_at),
-            revoked_at=_moment(revoked_at),
-        )
+    client_revoked_at, *of_key = row[14:TOKEN_STATE_COLUMNS]
     token = Token(
         hash=hash,
         kind=TokenKind(kind),
         grant_id=grant.grant_id,
         scopes=_texts(scopes),
         expires_at=from_microseconds(expires_at),
-        used_at=_moment(used_at),
+        used_at=optional_moment(used_at),
     )
-    return TokenState(token=token, grant=grant, client_revoked_at=_moment(client_revoked_at), key=key)
+    return TokenState(
+        token=token,
+        grant=grant,
+        client_revoked_at=optional_moment(client_revoked_at),
+        key=None if grant.key_id is None else key_from_row(of_key),
+    )
+
+
+def token_account_from_rows(rows: Sequence[Sequence[Any]]) -> tuple[TokenState, Account] | None:
+    """The token and account of rows with the columns of `token_state_from_row` and `account_from_rows`."""
+    if not rows:
+        return None
+    account = account_from_rows([row[TOKEN_STATE_COLUMNS:] for row in rows])
+    return token_state_from_row(rows[0]), account
 
 
 def _identity(fields: dict[str, Any]) -> Identity:
-    return Identity(**{**fields, "scope": Scope(fields["scope"])})
+    fields["scope"] = Scope(fields["scope"])
+    return Identity(**fields)
 
 
 def _texts(text: str) -> tuple[str, ...]:
     found: Iterable[str] = json.loads(text)
     return tuple(found)
-
-
-def _moment(microseconds: int | None) -> datetime | None:
-    return None if microseconds is None else from_microseconds(microseconds)

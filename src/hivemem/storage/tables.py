@@ -396,7 +396,7 @@ EXPORT_TABLES: tuple[Table, ...] = (
 """Tables of a graph that are left behind by a copy and go with the graph."""
 
 PURGED_TABLES: tuple[Table, ...] = (*GRAPH_TABLES, *EXPORT_TABLES)
-"""All that holds something of a graph. In the reverse of this order, rows come before those that they name."""
+"""All that holds something of a graph. In the reverse of this order, rows go before those they name."""
 
 BELONGS_TO = {
     "graph_id": "graphs",

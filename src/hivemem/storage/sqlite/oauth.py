@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 
+from hivemem.domain.accounts import Account
 from hivemem.domain.oauth import (
     AuthorizationCode,
     Grant,
@@ -47,6 +48,11 @@ def sign_in(connection: sqlite3.Connection, hash: str) -> SignIn | None:
     """A sign-in under way."""
     row = connection.execute(_SQL["sign_in"], {"hash": hash}).fetchone()
     return None if row is None else rows.sign_in_from_row(row)
+
+
+def send_out(connection: sqlite3.Connection, hash: str, external: str) -> bool:
+    """Note what an identity provider's answer must match; False when the sign-in is gone."""
+    return connection.execute(_SQL["send_out"], {"hash": hash, "external": external}).rowcount == 1
 
 
 def identify(connection: sqlite3.Connection, hash: str, identity: Identity, consent_hash: str) -> bool:
@@ -97,6 +103,14 @@ def token(connection: sqlite3.Connection, hash: str) -> TokenState | None:
     """A token with all that can end it."""
     row = connection.execute(_SQL["token"], {"hash": hash}).fetchone()
     return None if row is None else rows.token_state_from_row(row)
+
+
+def token_account(
+    connection: sqlite3.Connection, hash: str, graph_id: str | None
+) -> tuple[TokenState, Account] | None:
+    """A token and the account behind it, in one statement: of one moment."""
+    found = connection.execute(_SQL["token_account"], {"hash": hash, "graph_id": graph_id}).fetchall()
+    return rows.token_account_from_rows(found)
 
 
 def exchange_refresh_token(

@@ -56,7 +56,7 @@ class Readers:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _R:
-        """The result of `read(connection, ...)`, one statement that finds one row by its key.
+        """The result of `read(connection, ...)`, one statement that finds a few rows by their keys.
 
         Such a read takes ten microseconds, handing it to a thread a quarter of a millisecond. So it is done
         on the spot, on a connection that waits for no lock; when there is one to wait for, a thread does.

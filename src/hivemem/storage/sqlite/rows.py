@@ -22,6 +22,7 @@ _MAKE_NOTE = (
 _READ_NOTE = "SELECT note FROM copy_note"
 _PUT_NOTE = "INSERT INTO copy_note VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET note = excluded.note"
 _DROP_NOTE = "DROP TABLE copy_note"
+_TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
 
 
 class _Rows:
@@ -149,8 +150,14 @@ class SqliteTarget(_Rows):
         with our_errors(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                # The log of a copy that never was may go.
+                triggers = self._connection.execute(_TRIGGERS).fetchall()
+                for name, _ in triggers:
+                    self._connection.execute(f"DROP TRIGGER {name}")
                 for table in reversed(TABLES):
                     self._connection.execute(f"DELETE FROM {table.name}")
+                for _, definition in triggers:
+                    self._connection.execute(definition)
                 self._connection.execute("DELETE FROM copy_note")
                 self._connection.execute("COMMIT")
             finally:

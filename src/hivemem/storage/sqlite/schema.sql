@@ -9,33 +9,131 @@
 
 -- Who may use which graph -----------------------------------------------------------------------
 
+-- operator: 1 for who runs the server. password_hash: argon2id in PHC form, NULL without a password.
+-- write_organization_id: the organization whose memory the user's writes go to.
 CREATE TABLE users (
-    user_id    TEXT    NOT NULL PRIMARY KEY,
-    name       TEXT    NOT NULL UNIQUE,
-    created_at INTEGER NOT NULL
+    user_id               TEXT    NOT NULL PRIMARY KEY,
+    name                  TEXT    NOT NULL UNIQUE,
+    created_at            INTEGER NOT NULL,
+    operator              INTEGER NOT NULL,
+    password_hash         TEXT,
+    write_organization_id TEXT
 ) STRICT;
 
+CREATE TABLE organizations (
+    organization_id TEXT    NOT NULL PRIMARY KEY,
+    name            TEXT    NOT NULL UNIQUE,
+    created_at      INTEGER NOT NULL
+) STRICT;
+
+-- A graph is of one user or of one organization. is_default: 1 for the one that a user gets when none is named.
+-- frozen_at: since when it can only be read.
 CREATE TABLE graphs (
-    graph_id   TEXT    NOT NULL PRIMARY KEY,
-    name       TEXT    NOT NULL,
-    kind       TEXT    NOT NULL,
-    owner_id   TEXT    NOT NULL REFERENCES users,
-    created_at INTEGER NOT NULL
+    graph_id        TEXT    NOT NULL PRIMARY KEY,
+    name            TEXT    NOT NULL,
+    owner_id        TEXT    REFERENCES users,
+    organization_id TEXT    UNIQUE REFERENCES organizations,
+    created_at      INTEGER NOT NULL,
+    is_default      INTEGER NOT NULL,
+    frozen_at       INTEGER,
+    CHECK ((owner_id IS NULL) <> (organization_id IS NULL))
 ) STRICT;
 
 CREATE INDEX graphs_by_owner ON graphs (owner_id, created_at);
+CREATE UNIQUE INDEX graphs_by_default ON graphs (owner_id) WHERE is_default = 1;
 
--- hash: SHA-256 of the whole key, in hexadecimal. The key itself is nowhere.
-CREATE TABLE api_keys (
-    key_id     TEXT    NOT NULL PRIMARY KEY,
-    hash       TEXT    NOT NULL UNIQUE,
-    name       TEXT    NOT NULL,
-    user_id    TEXT    NOT NULL REFERENCES users,
-    graph_id   TEXT    NOT NULL REFERENCES graphs,
-    scope      TEXT    NOT NULL,
-    created_at INTEGER NOT NULL,
-    revoked_at INTEGER
+-- role: owner, admin or member.
+CREATE TABLE memberships (
+    organization_id TEXT    NOT NULL REFERENCES organizations,
+    user_id         TEXT    NOT NULL REFERENCES users,
+    role            TEXT    NOT NULL,
+    joined_at       INTEGER NOT NULL,
+    PRIMARY KEY (organization_id, user_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX memberships_by_user ON memberships (user_id);
+
+-- hash: SHA-256 of the secret in the link.
+CREATE TABLE invitations (
+    hash            TEXT    NOT NULL PRIMARY KEY,
+    organization_id TEXT    NOT NULL REFERENCES organizations,
+    role            TEXT    NOT NULL,
+    invited_by      TEXT    NOT NULL REFERENCES users,
+    created_at      INTEGER NOT NULL,
+    expires_at      INTEGER NOT NULL,
+    used_at         INTEGER,
+    used_by         TEXT
 ) STRICT;
+
+CREATE INDEX invitations_by_organization ON invitations (organization_id, created_at, hash);
+CREATE INDEX invitations_by_maker ON invitations (invited_by);
+
+-- Who somebody is at an identity provider.
+CREATE TABLE external_identities (
+    issuer     TEXT    NOT NULL,
+    subject    TEXT    NOT NULL,
+    user_id    TEXT    NOT NULL REFERENCES users,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (issuer, subject)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX external_identities_by_user ON external_identities (user_id);
+
+-- hash: SHA-256 of the whole key, in hexadecimal. The key itself is nowhere. admin: 1 when it may administer.
+CREATE TABLE api_keys (
+    key_id       TEXT    NOT NULL PRIMARY KEY,
+    hash         TEXT    NOT NULL UNIQUE,
+    name         TEXT    NOT NULL,
+    user_id      TEXT    NOT NULL REFERENCES users,
+    graph_id     TEXT    NOT NULL REFERENCES graphs,
+    scope        TEXT    NOT NULL,
+    created_at   INTEGER NOT NULL,
+    revoked_at   INTEGER,
+    admin        INTEGER NOT NULL,
+    expires_at   INTEGER,
+    last_used_at INTEGER
+) STRICT;
+
+CREATE INDEX api_keys_by_user ON api_keys (user_id, created_at, key_id);
+CREATE INDEX api_keys_by_graph ON api_keys (graph_id);
+
+-- Graphs that are gone for everybody. purged_at: when the last of their content was removed.
+CREATE TABLE deleted_graphs (
+    graph_id   TEXT    NOT NULL PRIMARY KEY,
+    deleted_at INTEGER NOT NULL,
+    purged_at  INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX deleted_graphs_by_time ON deleted_graphs (deleted_at);
+
+-- Who did what. Ids only; lines are added, never changed or removed.
+CREATE TABLE audit_events (
+    event_id        INTEGER NOT NULL PRIMARY KEY,
+    at              INTEGER NOT NULL,
+    action          TEXT    NOT NULL,
+    user_id         TEXT,
+    credential      TEXT    NOT NULL,
+    graph_id        TEXT,
+    organization_id TEXT,
+    target          TEXT,
+    address         TEXT    NOT NULL,
+    request_id      TEXT    NOT NULL,
+    detail          TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX audit_events_by_organization ON audit_events (organization_id, event_id);
+CREATE INDEX audit_events_by_graph ON audit_events (graph_id, event_id);
+CREATE INDEX audit_events_by_user ON audit_events (user_id, event_id);
+
+CREATE TRIGGER audit_events_stay_as_they_are BEFORE UPDATE ON audit_events
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
+
+CREATE TRIGGER audit_events_stay BEFORE DELETE ON audit_events
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
 
 -- A graph ---------------------------------------------------------------------------------------
 
@@ -322,6 +420,8 @@ CREATE TABLE oauth_grants (
 CREATE INDEX oauth_grants_by_client ON oauth_grants (client_id);
 CREATE INDEX oauth_grants_by_user ON oauth_grants (user_id, created_at, grant_id);
 CREATE INDEX oauth_grants_by_time ON oauth_grants (created_at);
+CREATE INDEX oauth_grants_by_graph ON oauth_grants (graph_id);
+CREATE INDEX oauth_grants_by_key ON oauth_grants (key_id);
 
 -- hash, here and below: SHA-256 of a secret that is nowhere itself. kind: access or refresh.
 CREATE TABLE oauth_tokens (
@@ -350,13 +450,15 @@ CREATE INDEX oauth_codes_by_grant ON oauth_codes (grant_id);
 CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
 
 -- Sign-ins under way in a browser. request and identity are JSON; identity is NULL until somebody signed in.
+-- external: JSON that an identity provider's answer must match.
 CREATE TABLE oauth_sign_ins (
     hash         TEXT    NOT NULL PRIMARY KEY,
     client_id    TEXT    NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
     request      TEXT    NOT NULL,
     expires_at   INTEGER NOT NULL,
     identity     TEXT,
-    consent_hash TEXT
+    consent_hash TEXT,
+    external     TEXT
 ) STRICT;
 
 CREATE INDEX oauth_sign_ins_by_client ON oauth_sign_ins (client_id);

@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from hivemem.domain.access import ApiKey
-from hivemem.domain.accounts import Graph, User
+from hivemem.domain.accounts import (
+    Account,
+    AuditEvent,
+    AuditQuery,
+    DeletedGraph,
+    ExternalIdentity,
+    Graph,
+    Invitation,
+    Leftovers,
+    Member,
+    Organization,
+    Role,
+    User,
+)
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.exports import Export
 from hivemem.domain.files import StoredFile
@@ -38,7 +52,7 @@ from hivemem.domain.skills import CustomSkill
 from hivemem.domain.tokens import TokenReport
 from hivemem.ports.observer import Observers
 from hivemem.storage.sqlite import (
-    access,
+    audit,
     batches,
     changes,
     edges,
@@ -46,24 +60,35 @@ from hivemem.storage.sqlite import (
     files,
     history,
     hyperedges,
+    keys,
     leases,
     nodes,
     oauth,
+    organizations,
+    purging,
     sessions,
     skills,
     tokens,
+    users,
 )
 from hivemem.storage.sqlite.migrate import prepare_database
 from hivemem.storage.sqlite.readers import Readers
 from hivemem.storage.sqlite.writer import Writer
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 
 class SqliteStore:
     """Memory graphs in one file; make it with `open`, and close it."""
 
-    def __init__(self, readers: Readers, writer: Writer, observers: Observers | None = None) -> None:
-        self._readers = readers
-        self._writer = writer
+    def __init__(
+        self, path: Path, *, busy_timeout_seconds: float, reader_threads: int, observers: Observers | None
+    ) -> None:
+        self._path = path
+        self._busy_timeout_seconds = busy_timeout_seconds
+        self._readers = Readers(path, threads=reader_threads, busy_timeout_seconds=busy_timeout_seconds)
+        self._writer = Writer(path, busy_timeout_seconds=busy_timeout_seconds)
         self._observers = observers or Observers()
 
     @classmethod
@@ -92,9 +117,10 @@ class SqliteStore:
         def open_file() -> SqliteStore:
             prepare_database(path, busy_timeout_seconds)
             return cls(
-                Readers(path, threads=reader_threads, busy_timeout_seconds=busy_timeout_seconds),
-                Writer(path, busy_timeout_seconds=busy_timeout_seconds),
-                observers,
+                path,
+                busy_timeout_seconds=busy_timeout_seconds,
+                reader_threads=reader_threads,
+                observers=observers,
             )
 
         return await asyncio.to_thread(open_file)
@@ -116,7 +142,7 @@ class SqliteStore:
     async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
         """See `GraphStore.apply`."""
         with self._observers.work("store.write", nodes=len(batch.nodes)):
-            return await self._writer.run(batches.apply, graph_id, batch)
+            return await self._write(batches.apply, graph_id, batch)
 
     async def changes(self, graph_id: GraphId, since: int, *, model_id: str, limit: int = 1000) -> ChangePage:
         """See `GraphStore.changes`."""
@@ -171,7 +197,7 @@ class SqliteStore:
         status: EnrichmentStatus,
     ) -> bool:
         """See `GraphStore.put_vectors`."""
-        return await self._writer.run(nodes.put_vectors, graph_id, key, write_version, vectors, status)
+        return await self._write(nodes.put_vectors, graph_id, key, write_version, vectors, status)
 
     async def vector_models(self, graph_id: GraphId) -> dict[str, int]:
         """See `GraphStore.vector_models`."""
@@ -179,7 +205,7 @@ class SqliteStore:
 
     async def touch(self, graph_id: GraphId, session_id: str, keys: Collection[str], at: datetime) -> None:
         """See `SessionStore.touch`."""
-        await self._writer.run(sessions.touch, graph_id, session_id, keys, at)
+        await self._write(sessions.touch, graph_id, session_id, keys, at)
 
     async def touched(
         self, graph_id: GraphId, session_id: str, *, limit: int = 200
@@ -206,43 +232,187 @@ class SqliteStore:
 
     async def add_event(self, graph_id: GraphId, entry: TimelineEntry) -> TimelineEvent:
         """See `SessionStore.add_event`."""
-        return await self._writer.run(sessions.add_event, graph_id, entry)
+        return await self._write(sessions.add_event, graph_id, entry)
 
     async def add_user(self, user: User, graph: Graph) -> None:
-        """See `AccessStore.add_user`."""
-        await self._writer.run(access.add_user, user, graph)
+        """See `AccountStore.add_user`."""
+        await self._writer.run(users.add_user, user, graph)
+
+    async def user(self, user_id: str) -> User | None:
+        """See `AccountStore.user`."""
+        return await self._readers.run(users.user, user_id)
+
+    async def user_by_name(self, name: str) -> User | None:
+        """See `AccountStore.user_by_name`."""
+        return await self._readers.run(users.user_by_name, name)
 
     async def users(self) -> Sequence[User]:
-        """See `AccessStore.users`."""
-        return await self._readers.run(access.users)
+        """See `AccountStore.users`."""
+        return await self._readers.run(users.users)
+
+    async def put_user(self, user: User) -> None:
+        """See `AccountStore.put_user`."""
+        await self._writer.run(users.put_user, user)
+
+    async def remove_user(self, user_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_user`."""
+        return await self._writer.run(users.remove_user, user_id, at)
+
+    async def add_graph(self, graph: Graph) -> None:
+        """See `AccountStore.add_graph`."""
+        await self._writer.run(users.add_graph, graph)
+
+    async def graph(self, graph_id: str) -> Graph | None:
+        """See `AccountStore.graph`."""
+        return await self._readers.run(users.graph, graph_id)
 
     async def graphs(self, owner_id: str) -> Sequence[Graph]:
-        """See `AccessStore.graphs`."""
-        return await self._readers.run(access.graphs, owner_id)
+        """See `AccountStore.graphs`."""
+        return await self._readers.run(users.graphs, owner_id)
+
+    async def graph_ids(self) -> Sequence[GraphId]:
+        """See `AccountStore.graph_ids`."""
+        return await self._readers.run(users.graph_ids)
+
+    async def put_graph(self, graph: Graph) -> bool:
+        """See `AccountStore.put_graph`."""
+        return await self._writer.run(users.put_graph, graph)
+
+    async def remove_graph(self, graph_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_graph`."""
+        return await self._writer.run(users.remove_graph, graph_id, at)
+
+    async def add_organization(self, organization: Organization, owner_id: str) -> None:
+        """See `AccountStore.add_organization`."""
+        await self._writer.run(organizations.add, organization, owner_id)
+
+    async def organization(self, organization_id: str) -> Organization | None:
+        """See `AccountStore.organization`."""
+        return await self._readers.run(organizations.organization, organization_id)
+
+    async def organizations(self) -> Sequence[Organization]:
+        """See `AccountStore.organizations`."""
+        return await self._readers.run(organizations.organizations)
+
+    async def rename_organization(self, organization_id: str, name: str) -> bool:
+        """See `AccountStore.rename_organization`."""
+        return await self._writer.run(organizations.rename, organization_id, name)
+
+    async def remove_organization(self, organization_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_organization`."""
+        return await self._writer.run(organizations.remove, organization_id, at)
+
+    async def members(self, organization_id: str) -> Sequence[Member]:
+        """See `AccountStore.members`."""
+        return await self._readers.run(organizations.members, organization_id)
+
+    async def put_member(self, organization_id: str, user_id: str, role: Role, at: datetime) -> None:
+        """See `AccountStore.put_member`."""
+        await self._writer.run(organizations.put_member, organization_id, user_id, role, at)
+
+    async def remove_member(self, organization_id: str, user_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_member`."""
+        return await self._writer.run(organizations.remove_member, organization_id, user_id, at)
+
+    async def add_invitation(self, invitation: Invitation) -> None:
+        """See `AccountStore.add_invitation`."""
+        await self._writer.run(organizations.add_invitation, invitation)
+
+    async def invitation(self, hash: str) -> Invitation | None:
+        """See `AccountStore.invitation`."""
+        return await self._readers.run(organizations.invitation, hash)
+
+    async def invitations(self, organization_id: str) -> Sequence[Invitation]:
+        """See `AccountStore.invitations`."""
+        return await self._readers.run(organizations.invitations, organization_id)
+
+    async def accept_invitation(self, hash: str, user_id: str, at: datetime) -> bool:
+        """See `AccountStore.accept_invitation`."""
+        return await self._writer.run(organizations.accept_invitation, hash, user_id, at)
+
+    async def remove_invitation(self, hash: str) -> bool:
+        """See `AccountStore.remove_invitation`."""
+        return await self._writer.run(organizations.remove_invitation, hash)
 
     async def add_key(self, key: ApiKey) -> None:
-        """See `AccessStore.add_key`."""
-        await self._writer.run(access.add_key, key)
+        """See `AccountStore.add_key`."""
+        await self._writer.run(keys.add_key, key)
 
     async def key_by_hash(self, hash: str) -> ApiKey | None:
-        """See `AccessStore.key_by_hash`."""
-        return await self._readers.run(access.key_by_hash, hash)
+        """See `AccountStore.key_by_hash`."""
+        return await self._readers.run(keys.key_by_hash, hash)
 
-    async def keys(self) -> Sequence[ApiKey]:
-        """See `AccessStore.keys`."""
-        return await self._readers.run(access.keys)
+    async def keys(self, user_id: str | None = None) -> Sequence[ApiKey]:
+        """See `AccountStore.keys`."""
+        return await self._readers.run(keys.keys, user_id)
 
     async def revoke_key(self, key_id: str, at: datetime) -> bool:
-        """See `AccessStore.revoke_key`."""
-        return await self._writer.run(access.revoke_key, key_id, at)
+        """See `AccountStore.revoke_key`."""
+        return await self._writer.run(keys.revoke_key, key_id, at)
+
+    async def key_used(self, key_id: str, at: datetime) -> None:
+        """See `AccountStore.key_used`."""
+        await self._writer.run(keys.key_used, key_id, at)
+
+    async def key_account(self, hash: str) -> tuple[ApiKey, Account] | None:
+        """See `AccountStore.key_account`."""
+        return await self._readers.run_promptly(keys.key_account, hash)
+
+    async def account(self, user_id: str, graph_id: str) -> Account | None:
+        """See `AccountStore.account`."""
+        return await self._readers.run_promptly(keys.account, user_id, graph_id)
+
+    async def add_external_identity(self, identity: ExternalIdentity) -> None:
+        """See `AccountStore.add_external_identity`."""
+        await self._writer.run(users.add_identity, identity)
+
+    async def user_by_external_identity(self, issuer: str, subject: str) -> User | None:
+        """See `AccountStore.user_by_external_identity`."""
+        return await self._readers.run(users.user_by_identity, issuer, subject)
+
+    async def external_identities(self, user_id: str) -> Sequence[ExternalIdentity]:
+        """See `AccountStore.external_identities`."""
+        return await self._readers.run(users.identities, user_id)
+
+    async def remove_external_identity(self, issuer: str, subject: str) -> bool:
+        """See `AccountStore.remove_external_identity`."""
+        return await self._writer.run(users.remove_identity, issuer, subject)
+
+    async def deleted_graphs(self, since: datetime | None = None) -> Sequence[DeletedGraph]:
+        """See `PurgeStore.deleted_graphs`."""
+        return await self._readers.run(purging.deleted_graphs, since)
+
+    async def purge_graph(self, graph_id: GraphId, limit: int = 5000) -> int:
+        """See `PurgeStore.purge_graph`."""
+        return await self._writer.run(purging.purge, graph_id, limit)
+
+    async def graph_purged(self, graph_id: GraphId, at: datetime) -> None:
+        """See `PurgeStore.graph_purged`."""
+        await self._writer.run(purging.purged, graph_id, at)
+
+    async def leftovers(self) -> Leftovers:
+        """See `PurgeStore.leftovers`."""
+        return await self._readers.run(purging.leftovers)
+
+    async def reclaim(self) -> None:
+        """See `PurgeStore.reclaim`."""
+        await asyncio.to_thread(purging.reclaim, self._path, self._busy_timeout_seconds)
+
+    async def add_audit_events(self, events: Sequence[AuditEvent]) -> None:
+        """See `AuditStore.add_audit_events`."""
+        await self._writer.run(audit.add, events)
+
+    async def audit_events(self, query: AuditQuery) -> Sequence[AuditEvent]:
+        """See `AuditStore.audit_events`."""
+        return await self._readers.run(audit.events, query)
 
     async def record_tokens(self, graph_id: GraphId, report: TokenReport) -> TokenReport:
         """See `TokenStore.record_tokens`."""
-        return await self._writer.run(tokens.record, graph_id, report)
+        return await self._write(tokens.record, graph_id, report)
 
     async def add_file(self, graph_id: GraphId, file: StoredFile) -> None:
         """See `FileStore.add_file`."""
-        await self._writer.run(files.add_file, graph_id, file)
+        await self._write(files.add_file, graph_id, file)
 
     async def file(self, graph_id: GraphId, file_id: str) -> StoredFile | None:
         """See `FileStore.file`."""
@@ -256,7 +426,7 @@ class SqliteStore:
 
     async def drop_forgotten_files(self, graph_id: GraphId, before: datetime) -> int:
         """See `FileStore.drop_forgotten_files`."""
-        return await self._writer.run(files.drop_forgotten_files, graph_id, before)
+        return await self._write(files.drop_forgotten_files, graph_id, before)
 
     async def used_blobs(self, graph_id: GraphId, hashes: Collection[str]) -> set[str]:
         """See `FileStore.used_blobs`."""
@@ -281,6 +451,10 @@ class SqliteStore:
     async def sign_in(self, hash: str) -> SignIn | None:
         """See `OAuthStore.sign_in`."""
         return await self._readers.run(oauth.sign_in, hash)
+
+    async def send_out(self, hash: str, external: str) -> bool:
+        """See `OAuthStore.send_out`."""
+        return await self._writer.run(oauth.send_out, hash, external)
 
     async def identify(self, hash: str, identity: Identity, consent_hash: str) -> bool:
         """See `OAuthStore.identify`."""
@@ -314,6 +488,10 @@ class SqliteStore:
         """See `OAuthStore.oauth_token`."""
         return await self._readers.run_promptly(oauth.token, hash)
 
+    async def token_account(self, hash: str, graph_id: GraphId | None) -> tuple[TokenState, Account] | None:
+        """See `OAuthStore.token_account`."""
+        return await self._readers.run_promptly(oauth.token_account, hash, graph_id)
+
     async def exchange_refresh_token(
         self, hash: str, tokens: Sequence[Token], at: datetime, reusable_from: datetime
     ) -> bool:
@@ -326,7 +504,7 @@ class SqliteStore:
 
     async def add_export(self, graph_id: GraphId, export: Export) -> Export:
         """See `ExportStore.add_export`."""
-        return await self._writer.run(exports.add_export, graph_id, export)
+        return await self._write(exports.add_export, graph_id, export)
 
     async def export(self, graph_id: GraphId, export_id: str) -> Export | None:
         """See `ExportStore.export`."""
@@ -334,13 +512,13 @@ class SqliteStore:
 
     async def advance_export(self, graph_id: GraphId, export: Export) -> bool:
         """See `ExportStore.advance_export`."""
-        return await self._writer.run(exports.advance, graph_id, export)
+        return await self._write(exports.advance, graph_id, export)
 
     async def add_export_chunk(
         self, graph_id: GraphId, export_id: str, document: str, ordinal: int, content: bytes
     ) -> None:
         """See `ExportStore.add_export_chunk`."""
-        await self._writer.run(exports.add_chunk, graph_id, export_id, document, ordinal, content)
+        await self._write(exports.add_chunk, graph_id, export_id, document, ordinal, content)
 
     async def export_chunk(
         self, graph_id: GraphId, export_id: str, document: str, ordinal: int
@@ -350,11 +528,11 @@ class SqliteStore:
 
     async def drop_stale_exports(self, graph_id: GraphId, at: datetime, before: datetime) -> None:
         """See `ExportStore.drop_stale_exports`."""
-        await self._writer.run(exports.drop_stale, graph_id, at, before)
+        await self._write(exports.drop_stale, graph_id, at, before)
 
     async def put_skill(self, graph_id: GraphId, skill: CustomSkill) -> CustomSkill:
         """See `SkillStore.put_skill`."""
-        return await self._writer.run(skills.put_skill, graph_id, skill)
+        return await self._write(skills.put_skill, graph_id, skill)
 
     async def skills(self, graph_id: GraphId) -> Sequence[CustomSkill]:
         """See `SkillStore.skills`."""
@@ -362,7 +540,7 @@ class SqliteStore:
 
     async def remove_skill(self, graph_id: GraphId, name: str) -> bool:
         """See `SkillStore.remove_skill`."""
-        return await self._writer.run(skills.remove_skill, graph_id, name)
+        return await self._write(skills.remove_skill, graph_id, name)
 
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""
@@ -376,6 +554,16 @@ class SqliteStore:
         """See `Store.close`."""
         await self._writer.close()
         await self._readers.close()
+
+    async def _write(
+        self,
+        write: Callable[Concatenate[sqlite3.Connection, GraphId, _P], _R],
+        graph_id: GraphId,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _R:
+        """The result of a write to a graph, which is refused when the graph is deleted."""
+        return await self._writer.run(purging.unless_deleted, graph_id, write, *args, **kwargs)
 
 
 def _snapshot(

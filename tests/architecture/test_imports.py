@@ -61,6 +61,7 @@ LAZY = {
     "surfaces/cli/setup.py": "as config",
     "surfaces/cli/skill.py": "as config",
     "surfaces/cli/upload.py": "as config",
+    "surfaces/observability/watching.py": "packages of an extra, and never loaded without the setting",
     "surfaces/cli/stdio.py": "as config",
     "surfaces/running_server.py": "before every prompt; most servers need neither TLS nor a settings file",
 }

@@ -90,7 +90,7 @@ def run_locally(
     loaded = loaded_settings(arguments)
     # A command's user wants the result; the notices of a server are noise here.
     quiet = loaded.sources["log_level"] == "default"
-    configure_logging("warning" if quiet else loaded.settings.log_level)
+    configure_logging(loaded.settings, level="warning" if quiet else None)
 
     async def session() -> ResultT:
         services = await opened(loaded, models=models)

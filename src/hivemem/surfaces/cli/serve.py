@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     flags = {name: getattr(arguments, name, None) for name in ("host", "port")}
     loaded = loaded_settings(arguments, **flags)
-    configure_logging(loaded.settings.log_level)
+    configure_logging(loaded.settings)
     settings = loaded.settings
     make_data_dir(settings.data_dir)
     # Before anything heavy is loaded: a second server should be told at once.

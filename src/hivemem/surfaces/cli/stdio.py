@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hivemem.surfaces.logs import configure_logging
     from hivemem.surfaces.mcp.stdio import serve_stdio
 
-    configure_logging(loaded.settings.log_level)
+    configure_logging(loaded.settings)
 
     def report(error: HivememError) -> int:
         code = report_error(error, as_json=arguments.json)

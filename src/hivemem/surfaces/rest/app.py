@@ -17,6 +17,7 @@ from hivemem.surfaces.administration import ADMINISTRATION
 from hivemem.surfaces.envelope import HttpRefusal
 from hivemem.surfaces.mcp.http import McpEndpoint
 from hivemem.surfaces.oauth.routes import oauth_routes
+from hivemem.surfaces.observability.watching import Watching
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, AnyOperation, RestRoute
 from hivemem.surfaces.rest.body import json_object
 from hivemem.surfaces.rest.credentials import authenticated
@@ -34,10 +35,11 @@ def build_app(services: Services) -> Starlette:
     """The application over open services; closing them stays with the caller."""
     settings = services.settings
     mcp = McpEndpoint(services)
+    watching = Watching(services)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with mcp.running():
+        async with mcp.running(), watching.running():
             yield
 
     routes = [
@@ -49,6 +51,7 @@ def build_app(services: Services) -> Starlette:
         Route("/mcp", mcp),
         *oauth_routes(services),
         *export_routes(services),
+        *watching.routes,
         *(
             Route(route.pattern, _endpoint(operation, route, services), methods=[route.method])
             for operation in (*OPERATIONS, *ADMINISTRATION)
@@ -58,7 +61,7 @@ def build_app(services: Services) -> Starlette:
     allowed = AllowedHosts((settings.host, *settings.public_hosts, *settings.allowed_hosts))
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Edge, allowed=allowed)],
+        middleware=[*watching.middleware, Middleware(Edge, allowed=allowed)],
         exception_handlers={HTTPException: _refused},
         lifespan=lifespan,
     )

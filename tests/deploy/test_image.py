@@ -166,7 +166,10 @@ def test_secrets_come_from_files_alone(tmp_path: Path) -> None:
     environment = dict(file["services"]["hivemem"]["environment"])
     environment["HIVEMEM_DATABASE_URL_FILE"] = str(tmp_path / "database_url")
     environment["HIVEMEM_PUBLIC_URL"] = "https://memory.example.org"
-    assert load_settings({}, environment).settings.public_hosts == ("memory.example.org",)
+    settings = load_settings({}, environment).settings
+    assert settings.public_hosts == ("memory.example.org",)
+    (network,) = file["networks"]["proxy"]["ipam"]["config"]
+    assert settings.trusted_proxies == (network["gateway"],)
     for secret in file["secrets"].values():
         ignored = subprocess.run(
             ["git", "-C", str(REPOSITORY), "check-ignore", "-q", f"deploy/{secret['file']}"], check=False

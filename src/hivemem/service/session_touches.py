@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from hivemem.domain.graph import GraphId
-from hivemem.errors import Unavailable
+from hivemem.errors import NotFound, Unavailable
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import SessionStore
 
@@ -54,7 +54,8 @@ class SessionTouches:
     async def _write(self, graph_id: GraphId, session_id: str, keys: Collection[str]) -> None:
         try:
             await self._store.touch(graph_id, session_id, keys, self._clock.now())
-        except Unavailable:
+        except (Unavailable, NotFound):
+            # Too busy, or the graph was deleted meanwhile.
             return
         if self._on_call is not None:
             self._on_call(graph_id, session_id)

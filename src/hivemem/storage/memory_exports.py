@@ -14,8 +14,9 @@ from hivemem.domain.skills import CustomSkill
 class MemoryExports:
     """Exports, their documents, and skills: see `hivemem.ports.store` for the contracts."""
 
-    def __init__(self, check_open: Callable[[], None]) -> None:
+    def __init__(self, check_open: Callable[[], None], check_not_deleted: Callable[[GraphId], None]) -> None:
         self._check_exports_open = check_open
+        self._check_export_graph = check_not_deleted
         self._exports: dict[tuple[GraphId, str], Export] = {}
         self._chunks: dict[tuple[GraphId, str, str, int], bytes] = {}
         self._skills: dict[tuple[GraphId, str], CustomSkill] = {}
@@ -23,6 +24,7 @@ class MemoryExports:
     async def add_export(self, graph_id: GraphId, export: Export) -> Export:
         """See `ExportStore.add_export`."""
         self._check_exports_open()
+        self._check_export_graph(graph_id)
         for (graph, _), other in self._exports.items():
             if graph == graph_id and other.request == export.request:
                 return other
@@ -77,6 +79,7 @@ class MemoryExports:
     async def put_skill(self, graph_id: GraphId, skill: CustomSkill) -> CustomSkill:
         """See `SkillStore.put_skill`."""
         self._check_exports_open()
+        self._check_export_graph(graph_id)
         before = self._skills.get((graph_id, skill.name))
         kept = skill if before is None else replace(skill, skill_id=before.skill_id)
         self._skills[graph_id, skill.name] = kept
@@ -92,3 +95,9 @@ class MemoryExports:
         """See `SkillStore.remove_skill`."""
         self._check_exports_open()
         return self._skills.pop((graph_id, name), None) is not None
+
+    def _forget_exports(self, user_id: str) -> None:
+        for place in [place for place, export in self._exports.items() if export.user_id == user_id]:
+            del self._exports[place]
+        for chunk in [chunk for chunk in self._chunks if chunk[:2] not in self._exports]:
+            del self._chunks[chunk]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from hivemem.domain.access import ApiKey
+from hivemem.domain.accounts import Account
+from hivemem.domain.graph import GraphId
 from hivemem.domain.oauth import (
     AuthorizationCode,
     Grant,
@@ -16,14 +17,15 @@ from hivemem.domain.oauth import (
     Token,
     TokenState,
 )
+from hivemem.storage.memory_accounts import Gone
+from hivemem.storage.memory_organizations import MemoryOrganizations
 
 
-class MemoryOAuth:
+class MemoryOAuth(MemoryOrganizations):
     """Programs, sign-ins, grants, codes and tokens: see `hivemem.ports.store.OAuthStore` for the contract."""
 
-    def __init__(self, keys: Mapping[str, ApiKey], check_open: Callable[[], None]) -> None:
-        self._api_keys = keys
-        self._require_open = check_open
+    def __init__(self, check_open: Callable[[], None], forget_reports: Callable[[str], None]) -> None:
+        super().__init__(check_open, forget_reports)
         self._clients: dict[str, OAuthClient] = {}
         self._sign_ins: dict[str, SignIn] = {}
         self._grants: dict[str, Grant] = {}
@@ -57,6 +59,14 @@ class MemoryOAuth:
         """See `OAuthStore.sign_in`."""
         self._require_open()
         return self._sign_ins.get(hash)
+
+    async def send_out(self, hash: str, external: str) -> bool:
+        """See `OAuthStore.send_out`."""
+        sign_in = self._sign_ins.get(hash)
+        if sign_in is None:
+            return False
+        self._sign_ins[hash] = replace(sign_in, external=external)
+        return True
 
     async def identify(self, hash: str, identity: Identity, consent_hash: str) -> bool:
         """See `OAuthStore.identify`."""
@@ -116,8 +126,16 @@ class MemoryOAuth:
             token=token,
             grant=grant,
             client_revoked_at=self._clients[grant.client_id].revoked_at,
-            key=None if grant.key_id is None else self._api_keys[grant.key_id],
+            key=None if grant.key_id is None else self._keys[grant.key_id],
         )
+
+    async def token_account(self, hash: str, graph_id: GraphId | None) -> tuple[TokenState, Account] | None:
+        """See `OAuthStore.token_account`."""
+        state = await self.oauth_token(hash)
+        if state is None:
+            return None
+        place = state.grant.graph_id if graph_id is None else graph_id
+        return state, self._account(state.grant.user_id, place)
 
     async def exchange_refresh_token(
         self, hash: str, tokens: Sequence[Token], at: datetime, reusable_from: datetime
@@ -145,4 +163,20 @@ class MemoryOAuth:
             id: client
             for id, client in self._clients.items()
             if client.created_at > before or client.revoked_at is not None or id in known
+        }
+
+    def _forget_access(self, gone: Gone) -> None:
+        ended = {key.key_id for key in self._keys.values() if gone(key.user_id, key.graph_id)}
+        super()._forget_access(gone)
+        self._grants = {
+            id: grant
+            for id, grant in self._grants.items()
+            if not gone(grant.user_id, grant.graph_id) and grant.key_id not in ended
+        }
+        self._tokens = {hash: one for hash, one in self._tokens.items() if one.grant_id in self._grants}
+        self._codes = {hash: one for hash, one in self._codes.items() if one.grant_id in self._grants}
+        self._sign_ins = {
+            hash: one
+            for hash, one in self._sign_ins.items()
+            if one.identity is None or not gone(one.identity.user_id, one.identity.graph_id)
         }

@@ -197,7 +197,7 @@ class SqliteStore:
         status: EnrichmentStatus,
     ) -> bool:
         """See `GraphStore.put_vectors`."""
-        return await self._write(nodes.put_vectors, graph_id, key, write_version, vectors, status)
+        return await self._writer.run(nodes.put_vectors, graph_id, key, write_version, vectors, status)
 
     async def vector_models(self, graph_id: GraphId) -> dict[str, int]:
         """See `GraphStore.vector_models`."""
@@ -426,7 +426,7 @@ class SqliteStore:
 
     async def drop_forgotten_files(self, graph_id: GraphId, before: datetime) -> int:
         """See `FileStore.drop_forgotten_files`."""
-        return await self._write(files.drop_forgotten_files, graph_id, before)
+        return await self._writer.run(files.drop_forgotten_files, graph_id, before)
 
     async def used_blobs(self, graph_id: GraphId, hashes: Collection[str]) -> set[str]:
         """See `FileStore.used_blobs`."""
@@ -512,13 +512,13 @@ class SqliteStore:
 
     async def advance_export(self, graph_id: GraphId, export: Export) -> bool:
         """See `ExportStore.advance_export`."""
-        return await self._write(exports.advance, graph_id, export)
+        return await self._writer.run(exports.advance, graph_id, export)
 
     async def add_export_chunk(
         self, graph_id: GraphId, export_id: str, document: str, ordinal: int, content: bytes
     ) -> None:
         """See `ExportStore.add_export_chunk`."""
-        await self._write(exports.add_chunk, graph_id, export_id, document, ordinal, content)
+        await self._writer.run(exports.add_chunk, graph_id, export_id, document, ordinal, content)
 
     async def export_chunk(
         self, graph_id: GraphId, export_id: str, document: str, ordinal: int
@@ -528,7 +528,7 @@ class SqliteStore:
 
     async def drop_stale_exports(self, graph_id: GraphId, at: datetime, before: datetime) -> None:
         """See `ExportStore.drop_stale_exports`."""
-        await self._write(exports.drop_stale, graph_id, at, before)
+        await self._writer.run(exports.drop_stale, graph_id, at, before)
 
     async def put_skill(self, graph_id: GraphId, skill: CustomSkill) -> CustomSkill:
         """See `SkillStore.put_skill`."""
@@ -540,7 +540,7 @@ class SqliteStore:
 
     async def remove_skill(self, graph_id: GraphId, name: str) -> bool:
         """See `SkillStore.remove_skill`."""
-        return await self._write(skills.remove_skill, graph_id, name)
+        return await self._writer.run(skills.remove_skill, graph_id, name)
 
     async def acquire_lease(self, name: str, holder: str, *, at: datetime, expires_at: datetime) -> bool:
         """See `LeaseStore.acquire_lease`."""
@@ -562,7 +562,10 @@ class SqliteStore:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _R:
-        """The result of a write to a graph, which is refused when the graph is deleted."""
+        """The result of a write that adds to a graph: refused when the graph is deleted.
+
+        Writes that only change or remove what is there need no check: purging ends with nothing there.
+        """
         return await self._writer.run(purging.unless_deleted, graph_id, write, *args, **kwargs)
 
 

@@ -147,6 +147,7 @@ class OpenServices:
         await self.background.close()
         await self.exports.close()
         await self.touches.written()
+        await self.access.written()
         await self.groups.written()
         await asyncio.to_thread(self.executor.close)
         await self.store.close()

@@ -53,8 +53,9 @@ async def served(data_dir: Path, **settings: Any) -> AsyncIterator[Served]:
     services = await open_services(loaded.settings)
     try:
         await services.access.ensure_owner()
-        key, _ = await services.access.create_key("test", Scope.OWNER)
-        read_only_key, _ = await services.access.create_key("reader", Scope.MEMBER)
+        owner = await services.access.local_principal()
+        key, _ = await services.keys.create(owner, name="test", scope=Scope.OWNER)
+        read_only_key, _ = await services.keys.create(owner, name="reader", scope=Scope.MEMBER)
         app = build_app(services)
         async with running(app):
             transport = httpx2.ASGITransport(app=app, raise_app_exceptions=True)

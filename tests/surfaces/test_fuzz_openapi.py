@@ -77,7 +77,8 @@ class LateApplication:
         services = await open_services(load_settings(given_settings, {}).settings)
         self._services, self._loop = services, asyncio.get_running_loop()
         owner = await services.access.local_principal()
-        self.key, _ = await services.access.create_key("test", KeyScope.OWNER)
+        owner = await services.access.local_principal()
+        self.key, _ = await services.keys.create(owner, name="test", scope=KeyScope.OWNER)
         related = {"to_key": "person_b", "relationship": "is known to"}
         stored = await services.remember.store(
             owner, StoreRequest(key="fact_a", description="The harbour opens.", relationships=(related,))

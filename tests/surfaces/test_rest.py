@@ -386,7 +386,7 @@ async def test_without_a_valid_credential_nothing_answers(api: Served, header: s
 async def test_the_scheme_is_case_insensitive_and_a_revoked_key_ends_at_once(api: Served) -> None:
     headers = {"Authorization": f"bearer  {api.key}"}
     assert (await api.anonymous.get(f"{REST}/overview", headers=headers)).status_code == 200
-    await api.services.access.revoke_key(api.key)
+    await api.services.keys.revoke(await api.services.access.local_principal(), api.key)
     envelope(await api.anonymous.get(f"{REST}/overview", headers=headers), 401, "unauthorized")
 
 

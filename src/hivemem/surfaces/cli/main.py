@@ -55,7 +55,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "user": ("administration", "make, list, change and remove users"),
     "graph": ("administration", "make, list, rename, freeze and remove memories of users"),
     "org": ("administration", "organizations: members, roles, invitations, write mode"),
-    "key": ("keys", "create, list and revoke API keys"),
+    "key": ("administration", "create, list and revoke API keys"),
     "audit": ("administration", "read who did what"),
     "purge": ("administration", "remove what is left of removed memories, and prove that nothing is"),
     "config": ("config", "print the effective settings"),

@@ -16,6 +16,7 @@ from mcp.server.stdio import stdio_server
 from hivemem.domain.access import Principal
 from hivemem.errors import HivememError
 from hivemem.surfaces.mcp.server import Context, build_server
+from hivemem.surfaces.operations import AnyOperation
 from hivemem.surfaces.readiness import wait_for_models
 from hivemem.surfaces.services import Services
 
@@ -49,13 +50,12 @@ async def serve_stdio(
             os._exit(report(error))
         watch = asyncio.create_task(_exit_when_orphaned(parent, services))
         try:
-            principal = await services.access.local_principal()
-
-            async def local(_: Context) -> Principal:
+            async def local(_: Context, __: AnyOperation) -> Principal:
                 # Hosts start this process when a conversation begins: its first recall, a moment later,
                 # should not be the one that searches by words alone.
                 await wait_for_models(services, max_seconds=_MODELS_WAIT_SECONDS)
-                return principal
+                # Asked each time: memberships change while a conversation goes on.
+                return await services.access.local_principal()
 
             server = build_server(services, local)
             await server.run(reading, writing, server.create_initialization_options())

@@ -48,5 +48,7 @@ class ApiKeyWay:
 
     async def identity(self, sent: Parameters) -> Identity:
         """The owner of the key; see `SignInWay.identity`."""
-        key = await self._access.active_key((sent.get("api_key") or "").strip())
-        return Identity(user_id=key.user_id, graph_id=key.graph_id, scope=key.scope, key_id=key.key_id)
+        key, _ = await self._access.active_key((sent.get("api_key") or "").strip())
+        return Identity(
+            user_id=key.user_id, graph_id=key.graph_id, scope=key.scope, admin=key.admin, key_id=key.key_id
+        )

@@ -32,9 +32,11 @@ async def caller(services: Services, request: Request) -> Principal:
     """Who is behind `Authorization: Bearer <credential>`; no other scheme, and never a query parameter.
 
     Raises:
-        Unauthorized: Missing, malformed, unknown or revoked.
+        Unauthorized: Missing, malformed, unknown, expired or revoked.
+        Forbidden: `X-Graph-Id` names a graph that the credential does not reach.
     """
     scheme, _, credential = request.headers.get("authorization", "").strip().partition(" ")
     sent = credential.strip() if scheme.lower() == "bearer" else ""
     address = base_address(services.settings, request)
-    return await services.access.authenticate(sent or None, address=address)
+    graph_id = request.headers.get("x-graph-id", "").strip() or None
+    return await services.access.authenticate(sent or None, address=address, graph_id=graph_id)

@@ -51,8 +51,8 @@ class HotGraphs:
 
     @property
     def size_bytes(self) -> int:
-        """Memory held by all hot graphs, estimated."""
-        return sum(index.size_bytes for index in self._indexes.values())
+        """Memory held by all hot graphs, estimated. May be asked for in any thread."""
+        return sum(index.size_bytes for index in list(self._indexes.values()))
 
     @property
     def graph_ids(self) -> tuple[GraphId, ...]:

@@ -89,6 +89,23 @@ class Principal:
         found = (one for one in self.organizations if one.organization_id == organization_id)
         return next(found, None)
 
+    @property
+    def keeps_conversations(self) -> bool:
+        """Whether it is noted in `graph_id` what a conversation touched there.
+
+        In a personal graph always. In an organization's only for callers who may write it: a conversation
+        that is noted becomes a relationship that all members see.
+        """
+        if self.organization_id is None:
+            return True
+        membership = self.membership(self.organization_id)
+        return (
+            self.scope is Scope.OWNER
+            and not self.frozen
+            and membership is not None
+            and membership.role.may_write
+        )
+
     def require_write(self) -> None:
         """Let callers pass that may write `graph_id`.
 

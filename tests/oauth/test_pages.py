@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from hivemem.surfaces.oauth.rate_limit import RateLimit
 from tests.oauth.flow import REDIRECT, Program, hidden, query_of
 from tests.surfaces.serving import Served, served
 
@@ -195,27 +194,3 @@ async def test_attempts_to_sign_in_are_limited(tmp_path: Path) -> None:
         late = await program.sign_in(request, api.key)
         assert late.status_code == 429
         assert 1 <= int(late.headers["retry-after"]) <= 10
-
-
-def test_a_limit_is_for_each_caller_and_fills_up_again() -> None:
-    now = 100.0
-    limit = RateLimit(2, 10, clock=lambda: now)
-    assert [limit.wait_seconds("a") for _ in range(4)] == [0, 0, 10, 10]
-    assert limit.wait_seconds("b") == 0
-    now += 4.5
-    assert limit.wait_seconds("a") == 6
-    now += 5.5
-    assert [limit.wait_seconds("a"), limit.wait_seconds("a")] == [0, 10]
-    now += 1000
-    assert [limit.wait_seconds("a") for _ in range(3)] == [0, 0, 10]
-
-
-def test_a_limit_forgets_callers_that_are_quiet() -> None:
-    now = 0.0
-    limit = RateLimit(1, 1, clock=lambda: now)
-    for number in range(10_000):
-        limit.wait_seconds(str(number))
-    assert limit.wait_seconds("0") == 1
-    now += 5
-    limit.wait_seconds("new")
-    assert len(limit._full_at) == 1

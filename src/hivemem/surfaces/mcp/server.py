@@ -43,7 +43,8 @@ INSTRUCTIONS = (
 )
 
 Context = ServerRequestContext[Any, Any]
-PrincipalOf = Callable[[Context], Awaitable[Principal]]
+PrincipalOf = Callable[[Context, AnyOperation], Awaitable[Principal]]
+"""Finds who calls an operation, and refuses callers beyond their limits."""
 
 
 def build_server(services: Services, principal_of: PrincipalOf) -> Server[Any]:
@@ -65,7 +66,7 @@ def build_server(services: Services, principal_of: PrincipalOf) -> Server[Any]:
             services.observers.note(ToolCalled(tool="unknown", error="unknown_tool"))
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:100]!r}; tools/list names all.")
         try:
-            principal = await principal_of(context)
+            principal = await principal_of(context, operation)
             answer = await operation.run(services, principal, params.arguments or {})
         except HivememError as error:
             return failed(operation, error)

@@ -26,6 +26,7 @@ _MODELS_WAIT_SECONDS = 10.0
 
 async def serve_stdio(
     open_services: Callable[[], Awaitable[Services]],
+    caller: Callable[[Services], Awaitable[Principal]],
     report: Callable[[HivememError], int],
     *,
     wire: int,
@@ -35,6 +36,7 @@ async def serve_stdio(
 
     Args:
         open_services: Opens the database.
+        caller: Says whose memory it is; asked for each call.
         report: Tells of services that cannot be opened, and returns the exit code for it.
         wire: Descriptor of the real standard output.
         parent: Process whose end is ours too.
@@ -50,12 +52,13 @@ async def serve_stdio(
             os._exit(report(error))
         watch = asyncio.create_task(_exit_when_orphaned(parent, services))
         try:
+
             async def local(_: Context, __: AnyOperation) -> Principal:
                 # Hosts start this process when a conversation begins: its first recall, a moment later,
                 # should not be the one that searches by words alone.
                 await wait_for_models(services, max_seconds=_MODELS_WAIT_SECONDS)
                 # Asked each time: memberships change while a conversation goes on.
-                return await services.access.local_principal()
+                return await caller(services)
 
             server = build_server(services, local)
             await server.run(reading, writing, server.create_initialization_options())

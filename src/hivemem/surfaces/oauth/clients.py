@@ -15,25 +15,25 @@ from starlette.responses import Response
 
 from hivemem.domain.access import hash_api_key as hash_of
 from hivemem.domain.oauth import SCOPES, ClientAuthentication, OAuthClient, known_scopes
+from hivemem.domain.rates import Bucket
 from hivemem.errors import InvalidInput
 from hivemem.service.oauth import GRANT_TYPES, OAuth
 from hivemem.surfaces.oauth.client_documents import ClientDocuments, is_document_address
-from hivemem.surfaces.oauth.rate_limit import RateLimit
-from hivemem.surfaces.oauth.wire import MAX_BODY_BYTES, OAuthError, Parameters, json_answer
+from hivemem.surfaces.oauth.wire import MAX_BODY_BYTES, AddressLimit, OAuthError, Parameters, json_answer
 from hivemem.surfaces.rest.body import json_object
 
 
 class Clients:
     """The programs that may ask for access."""
 
-    def __init__(self, oauth: OAuth, documents: ClientDocuments | None, limit: RateLimit) -> None:
+    def __init__(self, oauth: OAuth, documents: ClientDocuments | None, limit: AddressLimit) -> None:
         self._oauth = oauth
         self._documents = documents
         self._limit = limit
 
     async def register(self, request: Request) -> Response:
         """`POST /register`: anybody may, which gives no access to anything."""
-        self._limit.check(request)
+        await self._limit(request, Bucket.REGISTER)
         try:
             sent = dict(await json_object(request, MAX_BODY_BYTES))
             scopes = known_scopes(str(sent.pop("scope", None) or "").split()) or SCOPES

@@ -15,6 +15,7 @@ from hivemem.domain.oauth import (
     known_scopes,
     same_resource,
 )
+from hivemem.domain.rates import Bucket
 from hivemem.domain.redirect_uris import redirect_uris_match, with_parameters
 from hivemem.errors import HivememError, InvalidInput, Unauthorized
 from hivemem.service.oauth import CODE_GRANT_TYPE, GRANT_TYPES, OAuth
@@ -23,9 +24,9 @@ from hivemem.surfaces.envelope import answer_headers, http_status
 from hivemem.surfaces.oauth.addresses import MCP_PATH, base_address
 from hivemem.surfaces.oauth.clients import Clients
 from hivemem.surfaces.oauth.pages import consent_page, problem_page, sign_in_page
-from hivemem.surfaces.oauth.rate_limit import RateLimit
 from hivemem.surfaces.oauth.sign_in_ways import SignInWay
 from hivemem.surfaces.oauth.wire import (
+    AddressLimit,
     Endpoint,
     OAuthError,
     Parameters,
@@ -58,22 +59,20 @@ class Authorization:
         settings: Settings,
         ways: Sequence[SignInWay],
         *,
-        requests: RateLimit,
-        attempts: RateLimit,
+        limit: AddressLimit,
     ) -> None:
         self._oauth = oauth
         self._clients = clients
         self._settings = settings
         self._ways = {way.name: way for way in ways}
-        self._requests = requests
-        self._attempts = attempts
+        self._limit = limit
 
     async def authorize(self, request: Request) -> Response:
         """`GET` or `POST /authorize`: check what is asked for, and go on to the sign-in.
 
         As long as program and redirect URI are not known to belong together, nobody is sent anywhere.
         """
-        self._requests.check(request)
+        await self._limit(request, Bucket.AUTHORIZE)
         sent = query_parameters(request) if request.method == "GET" else await body_parameters(request)
         client = await self._clients.asking(sent.required("client_id"))
         if client is None:
@@ -98,7 +97,7 @@ class Authorization:
 
     async def signed_in(self, request: Request) -> Response:
         """`POST /oauth/sign-in`: find out who it is, and ask for consent."""
-        self._attempts.check(request)
+        await self._limit(request, Bucket.SIGN_IN)
         sent = await body_parameters(request)
         secret = sent.required("request")
         sign_in, client = await self._oauth.sign_in(secret)
@@ -134,7 +133,7 @@ class Authorization:
 class Tokens:
     """Tokens for codes and refresh tokens, and their end."""
 
-    def __init__(self, oauth: OAuth, clients: Clients, settings: Settings, limit: RateLimit) -> None:
+    def __init__(self, oauth: OAuth, clients: Clients, settings: Settings, limit: AddressLimit) -> None:
         self._oauth = oauth
         self._clients = clients
         self._settings = settings
@@ -142,7 +141,7 @@ class Tokens:
 
     async def token(self, request: Request) -> Response:
         """`POST /token`, a form or JSON."""
-        self._limit.check(request)
+        await self._limit(request, Bucket.TOKEN)
         sent = await body_parameters(request)
         sent.check_repetitions()
         client = await self._clients.authenticated(request, sent)
@@ -176,7 +175,7 @@ class Tokens:
 
     async def revoke(self, request: Request) -> Response:
         """`POST /revoke` (RFC 7009): either token ends the whole grant."""
-        self._limit.check(request)
+        await self._limit(request, Bucket.TOKEN)
         sent = await body_parameters(request)
         sent.check_repetitions()
         client = await self._clients.authenticated(request, sent)

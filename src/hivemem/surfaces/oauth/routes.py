@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcp.server.auth.routes import cors_middleware
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -18,9 +19,9 @@ from hivemem.surfaces.oauth.addresses import (
 from hivemem.surfaces.oauth.client_documents import ClientDocuments
 from hivemem.surfaces.oauth.clients import Clients
 from hivemem.surfaces.oauth.endpoints import Authorization, Tokens, page
-from hivemem.surfaces.oauth.rate_limit import RateLimit
 from hivemem.surfaces.oauth.sign_in_ways import ApiKeyWay
-from hivemem.surfaces.oauth.wire import Endpoint, json_answer, oauth_endpoint
+from hivemem.surfaces.oauth.wire import json_answer, oauth_endpoint
+from hivemem.surfaces.rest.limits import count_address
 from hivemem.surfaces.services import Services
 
 _METHODS = [method.value for method in ClientAuthentication]
@@ -31,17 +32,16 @@ def oauth_routes(services: Services, documents: ClientDocuments | None = None) -
     settings, oauth = services.settings, services.oauth
     if documents is None and settings.oauth_client_documents == "on":
         documents = ClientDocuments(services.clock, settings.oauth_redirect_schemes)
-    hourly = settings.oauth_registrations_per_hour
-    clients = Clients(oauth, documents, RateLimit(hourly, 3600 / hourly))
+    limit = partial(count_address, services)
+    clients = Clients(oauth, documents, limit)
     pages = Authorization(
         oauth,
         clients,
         settings,
         [ApiKeyWay(services.access)],
-        requests=RateLimit(60, 2.0),
-        attempts=RateLimit(10, 10.0),
+        limit=limit,
     )
-    tokens = Tokens(oauth, clients, settings, RateLimit(300, 0.2))
+    tokens = Tokens(oauth, clients, settings, limit)
 
     async def server_metadata(request: Request) -> Response:
         return json_answer(_server_metadata(base_address(settings, request), documents is not None))
@@ -50,23 +50,17 @@ def oauth_routes(services: Services, documents: ClientDocuments | None = None) -
         return json_answer(_resource_metadata(base_address(settings, request)))
 
     return [
-        _shared(SERVER_METADATA_PATH, server_metadata, "GET"),
-        _shared(RESOURCE_METADATA_PATH, resource_metadata, "GET"),
-        _shared(RESOURCE_METADATA_PATH + MCP_PATH, resource_metadata, "GET"),
-        _shared("/register", oauth_endpoint(clients.register), "POST"),
-        _shared("/token", oauth_endpoint(tokens.token), "POST"),
-        _shared("/revoke", oauth_endpoint(tokens.revoke), "POST"),
+        Route(SERVER_METADATA_PATH, server_metadata, methods=["GET"]),
+        Route(RESOURCE_METADATA_PATH, resource_metadata, methods=["GET"]),
+        Route(RESOURCE_METADATA_PATH + MCP_PATH, resource_metadata, methods=["GET"]),
+        Route("/register", oauth_endpoint(clients.register), methods=["POST"]),
+        Route("/token", oauth_endpoint(tokens.token), methods=["POST"]),
+        Route("/revoke", oauth_endpoint(tokens.revoke), methods=["POST"]),
         Route("/authorize", page(pages.authorize), methods=["GET", "POST"]),
         Route("/oauth/sign-in", page(pages.sign_in), methods=["GET"]),
         Route("/oauth/sign-in", page(pages.signed_in), methods=["POST"]),
         Route("/oauth/consent", page(pages.decided), methods=["POST"]),
     ]
-
-
-def _shared(path: str, endpoint: Endpoint, method: str) -> Route:
-    """A route that pages of other origins may read, as far as the edge lets them in."""
-    methods = [method, "OPTIONS"]
-    return Route(path, cors_middleware(endpoint, methods), methods=methods)
 
 
 def _server_metadata(base: str, documents: bool) -> dict[str, object]:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hivemem.domain.rates import Bucket
 from hivemem.errors import HivememError, InvalidInput, LimitExceeded, Unavailable
 from hivemem.surfaces.envelope import HttpRefusal, answer_headers, http_status
 from hivemem.surfaces.rest.body import json_object, read_body
@@ -21,6 +22,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _ERROR_CODES = ("invalid_grant", "invalid_scope", "invalid_redirect_uri", "invalid_client_metadata")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+AddressLimit = Callable[[Request, Bucket], Awaitable[None]]
+"""Lets a request pass whose network address is within the limit of a bucket, or raises `RateLimited`."""
 
 
 class OAuthError(HivememError):
@@ -112,7 +115,9 @@ def oauth_endpoint(endpoint: Endpoint) -> Endpoint:
             headers = {"WWW-Authenticate": error.challenge} if error.challenge else {}
             return error_answer(error.status, error.code, error.message, headers)
         except Unavailable as error:
-            return error_answer(503, "temporarily_unavailable", error.message, answer_headers(error))
+            return error_answer(
+                http_status(error), "temporarily_unavailable", error.message, answer_headers(error)
+            )
         except (HttpRefusal, LimitExceeded) as error:
             return error_answer(http_status(error), "invalid_request", error.message, answer_headers(error))
         except InvalidInput as error:

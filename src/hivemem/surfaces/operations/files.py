@@ -132,6 +132,7 @@ UPLOAD_FILE = Operation(
     input=UploadFileInput,
     output=UploadFileAnswer,
     access=Access.WRITE,
+    ingests=True,
     routes=(RestRoute(method="POST", path="/upload-file", takes_files=True),),
     # `hivemem upload` reads a path: see surfaces/cli/upload.py.
     verb=None,

@@ -56,6 +56,7 @@ INGEST = Operation(
     input=IngestInput,
     output=IngestAnswer,
     access=Access.WRITE,
+    ingests=True,
     idempotent=True,
     routes=(RestRoute(method="POST", path="/ingest"),),
     verb="ingest",

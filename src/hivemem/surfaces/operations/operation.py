@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from hivemem.domain.access import Principal
+from hivemem.domain.rates import Bucket
 from hivemem.domain.text import JsonObject
 from hivemem.errors import InvalidRequest
 from hivemem.surfaces.inputs import Input, parse_input
@@ -79,6 +80,7 @@ class Operation(Generic[InputT]):
         destructive: Whether it can take memories away.
         idempotent: Whether a second call with the same input changes nothing more.
         reports: Whether it keeps something beside the memory, which every credential may do.
+        ingests: Whether it takes in texts or files, which costs more than a write.
         tool: Whether MCP offers it.
         routes: Where REST offers it.
         verb: Command of the `hivemem` program; None when it has none.
@@ -93,6 +95,7 @@ class Operation(Generic[InputT]):
     destructive: bool = False
     idempotent: bool = False
     reports: bool = False
+    ingests: bool = False
     tool: bool = True
     routes: tuple[RestRoute, ...]
     verb: str | None
@@ -103,6 +106,14 @@ class Operation(Generic[InputT]):
     def read_only(self) -> bool:
         """Whether nothing is kept of a call."""
         return self.access is Access.READ and not self.reports
+
+    @property
+    def bucket(self) -> Bucket:
+        """Where the rate limits count it."""
+        if self.ingests:
+            return Bucket.INGEST
+        reads = self.access is Access.READ or (self.access is Access.ADMINISTRATION and self.idempotent)
+        return Bucket.READ if reads else Bucket.WRITE
 
     @property
     def input_names(self) -> frozenset[str]:

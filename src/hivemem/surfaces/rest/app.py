@@ -20,8 +20,8 @@ from hivemem.surfaces.oauth.routes import oauth_routes
 from hivemem.surfaces.observability.watching import Watching
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, AnyOperation, RestRoute
 from hivemem.surfaces.rest.body import json_object
-from hivemem.surfaces.rest.credentials import authenticated
-from hivemem.surfaces.rest.edge import AllowedHosts, Edge
+from hivemem.surfaces.rest.credentials import authenticated, caller
+from hivemem.surfaces.rest.edge import Edge, edge_rules
 from hivemem.surfaces.rest.exports import export_routes
 from hivemem.surfaces.rest.health import health
 from hivemem.surfaces.rest.openapi import openapi_document
@@ -58,10 +58,9 @@ def build_app(services: Services) -> Starlette:
             for route in operation.routes
         ),
     ]
-    allowed = AllowedHosts((settings.host, *settings.public_hosts, *settings.allowed_hosts))
     app = Starlette(
         routes=routes,
-        middleware=[*watching.middleware, Middleware(Edge, allowed=allowed)],
+        middleware=[*watching.middleware, Middleware(Edge, rules=edge_rules(settings))],
         exception_handlers={HTTPException: _refused},
         lifespan=lifespan,
     )
@@ -72,13 +71,13 @@ def build_app(services: Services) -> Starlette:
 
 def _endpoint(operation: AnyOperation, route: RestRoute, services: Services) -> Endpoint:
     async def by_query(request: Request) -> Response:
-        principal = await authenticated(services, request)
+        principal = await authenticated(services, request, operation.bucket)
         arguments = {**request.query_params, **request.path_params}
         answer = await operation.run(services, principal, arguments, strict=False)
         return _json(answer, route.status)
 
     async def by_body(request: Request) -> Response:
-        principal = await authenticated(services, request)
+        principal = await authenticated(services, request, operation.bucket)
         settings = services.settings
         limit = settings.max_upload_bytes if route.takes_files else settings.max_body_bytes
         arguments = dict(await json_object(request, limit))
@@ -102,7 +101,8 @@ async def _openapi(_: Request) -> Response:
 
 def _health(services: Services) -> Endpoint:
     async def answer(request: Request) -> Response:
-        await authenticated(services, request)
+        # Not counted: who watches over a server must not run into a limit.
+        await caller(services, request)
         return _json(await health(services))
 
     return answer

@@ -93,13 +93,13 @@ class Slots:
         self._taken = 0
 
     @contextlib.contextmanager
-    def one(self) -> Generator[None]:
-        """Hold a slot.
+    def one(self, *, urgent: bool = False) -> Generator[None]:
+        """Hold a slot; an urgent request gets one in any case.
 
         Raises:
             Overloaded: All are taken.
         """
-        if self._taken >= self._most:
+        if self._taken >= self._most and not urgent:
             raise Overloaded(
                 f"{self._most} requests are under way, which is the setting max_concurrent_requests.",
                 retry_after_seconds=_RETRY_SECONDS,

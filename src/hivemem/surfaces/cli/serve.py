@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _serve(loaded: LoadedSettings, lock: ServerLock, *, as_json: bool) -> None:
     import uvicorn
 
+    from hivemem.surfaces.cli.http_connection import bounded_connection
     from hivemem.surfaces.cli.local import opened
     from hivemem.surfaces.rest.app import build_app
 
@@ -86,7 +87,7 @@ async def _serve(loaded: LoadedSettings, lock: ServerLock, *, as_json: bool) -> 
 
             config = uvicorn.Config(
                 build_app(services),
-                http="httptools",
+                http=bounded_connection(settings.max_header_bytes),
                 lifespan="on",
                 log_config=None,
                 access_log=False,

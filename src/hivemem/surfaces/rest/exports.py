@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hivemem.domain.exports import Export, ExportStatus
+from hivemem.domain.rates import Bucket
 from hivemem.domain.text import JsonObject, storable_text
 from hivemem.service.exporting import ExportState
 from hivemem.surfaces.answers import Answer
@@ -20,6 +21,7 @@ from hivemem.surfaces.operations import REST_PREFIX
 from hivemem.surfaces.presentation import timestamp
 from hivemem.surfaces.rest.body import json_object
 from hivemem.surfaces.rest.credentials import authenticated
+from hivemem.surfaces.rest.streams import while_admitted
 from hivemem.surfaces.services import Services
 from hivemem.surfaces.wire_json import dump_json
 
@@ -48,7 +50,8 @@ def export_routes(services: Services) -> list[Route]:
     """The routes; they need more of HTTP than the table of operations has."""
 
     async def order(request: Request) -> Response:
-        principal = await authenticated(services, request)
+        # As costly as taking a text in: the whole memory is read.
+        principal = await authenticated(services, request, Bucket.INGEST)
         if request.headers.get("content-length") not in (None, "0"):
             await json_object(request, services.settings.max_body_bytes)
         key = request.headers.get("idempotency-key")
@@ -72,7 +75,8 @@ def export_routes(services: Services) -> list[Route]:
             "content-length": str(export.size_bytes),
             "content-disposition": f'attachment; filename="hivemem-{export.created_at:%Y-%m-%d}.json"',
         }
-        return StreamingResponse(pieces, headers=headers, media_type="application/json")
+        admitted = while_admitted(pieces, services, request)
+        return StreamingResponse(admitted, headers=headers, media_type="application/json")
 
     async def moved(request: Request) -> Response:
         await authenticated(services, request)

@@ -15,11 +15,14 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(at|rt|ac|inv)_[A-Za-z0-9_-]{40,}"), rf"\1_{HIDDEN}"),
     (re.compile(r"(bearer\s+)[^\s\"'*]+", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(r"(basic\s+)[A-Za-z0-9+/=_-]{16,}", re.IGNORECASE), rf"\1{HIDDEN}"),
-    # The password of a URL, up to the last @: one that was not percent-encoded may hold others.
-    (re.compile(r"(?<=://)([^\s:/@]*):\S*@"), rf"\1:{HIDDEN}@"),
-    # The other form of a libpq connection, and of query strings.
+    # The password of a URL, up to the last @: one that was not percent-encoded may hold others. The limit
+    # keeps the cost linear.
+    (re.compile(r"(?<=://)([^\s:/@]{0,200}):\S{0,1000}@"), rf"\1:{HIDDEN}@"),
+    # The other form of a libpq connection, and of query strings: the link to an export holds a token.
     (
-        re.compile(r"\b(password|passwd|pgpassword)(\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
+        re.compile(
+            r"(password|passwd|token|secret|api_key)(\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE
+        ),
         rf"\1\2{HIDDEN}",
     ),
 )

@@ -6,6 +6,7 @@ Labels have few values, all of them known beforehand: no user, graph, key, sessi
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -150,13 +151,12 @@ class Metrics:
                     self._count_error("mcp", event.error, event.retryable)
 
     def work_ended(self, name: str, seconds: float, error: BaseException | None) -> None:
-        """A piece of work took `seconds`, and failed with `error` if there is one."""
-        histogram = self._work_seconds.get(name)
-        if histogram is not None:
-            histogram.observe(seconds)
+        """A piece of work took `seconds`, or failed with `error`."""
         if error is not None:
-            code = error.code if isinstance(error, HivememError) else "cancelled_or_unforeseen"
-            self._work_errors.labels(name, self._code(code)).inc()
+            # Most failures are quick; among the times they would look like speed.
+            self._work_errors.labels(name, self._code(_code_of(error))).inc()
+        elif (histogram := self._work_seconds.get(name)) is not None:
+            histogram.observe(seconds)
 
     def _count_error(self, surface: str, code: str, retryable: bool) -> None:
         self._errors.labels(surface, self._code(code), "true" if retryable else "false").inc()
@@ -188,27 +188,35 @@ class _Timed:
         self._metrics.work_ended(self._name, time.perf_counter() - self._began, error)
 
 
+def _code_of(error: BaseException) -> str:
+    if isinstance(error, HivememError):
+        return error.code
+    return "cancelled" if isinstance(error, asyncio.CancelledError) else "unforeseen"
+
+
 def _work_histograms(registry: CollectorRegistry) -> dict[str, Histogram]:
     """Name of a piece of work -> where its time goes."""
     steps = Histogram(
         "hivemem_recall_step_seconds",
-        "Of each step of a recall.",
+        "Time of each step of a recall.",
         ("step",),
         buckets=_SECONDS,
         registry=registry,
     )
     calls = Histogram(
         "hivemem_model_call_seconds",
-        "Of each call of a model, waiting for others included.",
+        "Time of each call of a model, waiting for others included.",
         ("call",),
         buckets=_SECONDS,
         registry=registry,
     )
     return {
-        "recall": Histogram("hivemem_recall_seconds", "Of a recall.", buckets=_SECONDS, registry=registry),
+        "recall": Histogram(
+            "hivemem_recall_seconds", "Time of a recall.", buckets=_SECONDS, registry=registry
+        ),
         "store.write": Histogram(
             "hivemem_store_write_seconds",
-            "Of a write transaction, waiting for others included.",
+            "Time of a write transaction, waiting for others included.",
             buckets=_SECONDS,
             registry=registry,
         ),
@@ -226,7 +234,7 @@ class _State(Collector):
     def collect(self) -> Iterable[Metric]:
         executor, hot = self._services.executor, self._services.hot
         seconds = CounterMetricFamily(
-            "hivemem_model_seconds", "In which the models computed.", labels=("kind",)
+            "hivemem_model_seconds", "Time in which the models computed.", labels=("kind",)
         )
         texts = CounterMetricFamily("hivemem_model_texts", "Texts that the models read.", labels=("kind",))
         for kind, done in executor.done_work.items():

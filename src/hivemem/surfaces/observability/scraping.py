@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from ipaddress import ip_address
 
 from starlette.requests import Request
@@ -29,7 +30,9 @@ def metrics_route(services: Services, metrics: Metrics) -> Route:
         if settings.metrics != "open" and not (trusts_loopback and is_from_this_machine(request.scope)):
             principal = await authenticated(services, request)
             principal.require_operator()
-        return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
+        # Some 10 ms for a server that has seen all its routes: too long for the loop.
+        text = await asyncio.to_thread(metrics.text)
+        return Response(text, headers={"content-type": CONTENT_TYPE})
 
     return Route(PATH, answer, methods=["GET"])
 

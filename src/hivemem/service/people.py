@@ -95,6 +95,14 @@ class People:
             return own
         return await found_user(self._store, actor.user_id if user is None else user)
 
+    async def found(self, user: str) -> User:
+        """A user by id or name, for commands on the server.
+
+        Raises:
+            NotFound: There is none.
+        """
+        return await found_user(self._store, user)
+
     async def change_user(
         self,
         actor: Principal,

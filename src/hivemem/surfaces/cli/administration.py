@@ -79,7 +79,11 @@ def _common() -> list[argparse.ArgumentParser]:
 
 def _level(parser: argparse.ArgumentParser) -> Any:
     return parser.add_subparsers(
-        metavar="ACTION", dest="action", required=True, parser_class=argparse.ArgumentParser
+        # Not "action", which is a property of an input.
+        metavar="ACTION",
+        dest="sub_command",
+        required=True,
+        parser_class=argparse.ArgumentParser,
     )
 
 

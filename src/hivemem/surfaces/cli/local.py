@@ -77,13 +77,27 @@ async def opened(loaded: LoadedSettings, *, stays: bool = False, models: bool = 
     return await open_services(loaded.settings, background=stays, models=models)
 
 
+async def local_principal(services: Services, arguments: argparse.Namespace) -> Principal:
+    """The owner of the database, or whom `--for-user` names, at the graph that `--for-graph` names.
+
+    Raises:
+        NotFound: There is no such user.
+        Forbidden: The graph is not one of theirs.
+    """
+    user = getattr(arguments, "for_user", None)
+    graph_id = getattr(arguments, "for_graph", None)
+    if user is None:
+        return await services.access.local_principal(graph_id)
+    return await services.access.principal_of(await services.people.found(user), graph_id)
+
+
 def run_locally(
     arguments: argparse.Namespace,
     work: Callable[[Services, Principal], Awaitable[ResultT]],
     *,
     models: bool = True,
 ) -> ResultT:
-    """Run `work` as the owner of the database, and close everything afterwards.
+    """Run `work` as the owner of the database, or as the user who was named, and close everything afterwards.
 
     Without `models` none is loaded: for work that neither embeds nor reads with one.
     """
@@ -95,7 +109,7 @@ def run_locally(
     async def session() -> ResultT:
         services = await opened(loaded, models=models)
         try:
-            return await work(services, await services.access.local_principal())
+            return await work(services, await local_principal(services, arguments))
         finally:
             await services.close()
 

@@ -73,6 +73,8 @@ def common_options() -> argparse.ArgumentParser:
     common.add_argument(
         "--database-url", metavar="URL", help="PostgreSQL database instead of the file in DIR"
     )
+    common.add_argument("--for-user", metavar="USER", help="work on the memory of this user, by id or name")
+    common.add_argument("--for-graph", metavar="ID", help="work on this one of the user's graphs")
     common.add_argument("--json", action="store_true", help="print one JSON object, errors included")
     common.add_argument(
         "--set",

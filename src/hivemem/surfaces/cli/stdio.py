@@ -11,8 +11,14 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from hivemem.errors import HivememError
+
+if TYPE_CHECKING:
+    from hivemem.domain.access import Principal
+    from hivemem.surfaces.services import Services
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     wire = os.dup(1)
     os.dup2(2, 1)
 
-    from hivemem.surfaces.cli.local import loaded_settings, opened
+    from hivemem.surfaces.cli.local import loaded_settings, local_principal, opened
     from hivemem.surfaces.cli.main import report_error
     from hivemem.surfaces.mcp.relay import Relay, answers
     from hivemem.surfaces.running_server import Target, file_settings, find_server
@@ -60,5 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.flush()
         return code
 
-    asyncio.run(serve_stdio(lambda: opened(loaded, stays=True), report, wire=wire, parent=parent))
+    def caller(services: Services) -> Awaitable[Principal]:
+        return local_principal(services, arguments)
+
+    asyncio.run(serve_stdio(lambda: opened(loaded, stays=True), caller, report, wire=wire, parent=parent))
     return 0

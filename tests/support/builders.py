@@ -9,7 +9,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hivemem.domain.access import ApiKey, Scope, hash_api_key
-from hivemem.domain.accounts import Graph, User
+from hivemem.domain.accounts import (
+    AuditEvent,
+    ExternalIdentity,
+    Graph,
+    Invitation,
+    Organization,
+    Role,
+    User,
+)
 from hivemem.domain.edge import Edge, Hyperedge, Participant
 from hivemem.domain.graph import (
     Deletion,
@@ -186,6 +194,46 @@ def graph(graph_id: str = "graph_one", owner_id: str = "user_one", **changes: An
         "created_at": START,
     }
     return Graph(**{**fields, **changes})
+
+
+def organization(organization_id: str = "org_one", **changes: Any) -> Organization:
+    """An organization; name and graph follow from the id."""
+    fields: dict[str, Any] = {
+        "organization_id": organization_id,
+        "name": f"Name of {organization_id}",
+        "graph_id": f"graph_of_{organization_id}",
+        "created_at": START,
+    }
+    return Organization(**{**fields, **changes})
+
+
+def invitation(secret: str = "inv_1", **changes: Any) -> Invitation:
+    """The stored form of an invitation of the default user to the default organization."""
+    fields: dict[str, Any] = {
+        "hash": hash_api_key(secret),
+        "organization_id": "org_one",
+        "role": Role.MEMBER,
+        "invited_by": "user_one",
+        "created_at": START,
+        "expires_at": minutes(60),
+    }
+    return Invitation(**{**fields, **changes})
+
+
+def external_identity(subject: str = "248289761001", **changes: Any) -> ExternalIdentity:
+    """Who the default user is at an identity provider."""
+    fields: dict[str, Any] = {
+        "issuer": "https://accounts.example",
+        "subject": subject,
+        "user_id": "user_one",
+        "created_at": START,
+    }
+    return ExternalIdentity(**{**fields, **changes})
+
+
+def audit_event(action: str = "key.create", **changes: Any) -> AuditEvent:
+    """A line of the audit log that names nobody."""
+    return AuditEvent(**{"at": START, "action": action, **changes})
 
 
 def api_key(secret: str = "hm_" + "0" * 64, **changes: Any) -> ApiKey:

@@ -7,6 +7,9 @@ Contract of every store, held by `tests/conformance/store`:
 - A store never decides what a write means. Use cases read a `Snapshot`, plan a `WriteBatch` with the
   pure rules of `hivemem.domain`, and `apply` it; the batch names the versions it was planned on, and
   the store refuses it with `StaleWrite` when one of them has changed.
+- A graph may be written before it is in `graphs`. One that was deleted takes nothing new: what would add to
+  it (`apply`, `touch`, `add_event`, `record_tokens`, `add_file`, `add_export`, `put_skill`) raises `NotFound`
+  (`graph_deleted`). What a write that ran at the same moment leaves is told by `leftovers`, and purged.
 - All times are aware UTC, all ids and keys are compared byte by byte.
 - A store that is busy, unreachable or closed raises `Unavailable`; broken bytes raise `Corruption`.
 """
@@ -248,11 +251,12 @@ class AccountStore(Protocol):
     # Graphs
 
     async def add_graph(self, graph: Graph) -> None:
-        """Create a further personal graph.
+        """Create a further personal graph; as the default one, it takes that from the owner's others.
 
         Raises:
             NotFound: There is no such user.
-            Conflict: The id is taken.
+            InvalidInput: It is an organization's.
+            Conflict: The id is taken, also by a deleted graph.
         """
         ...
 
@@ -276,7 +280,10 @@ class AccountStore(Protocol):
         ...
 
     async def remove_graph(self, graph_id: str, at: datetime) -> bool:
-        """Make a personal graph a `DeletedGraph`, with all keys and grants at it; False when it is gone."""
+        """Make a personal graph a `DeletedGraph`, and end all keys, grants and sign-ins at it.
+
+        False, and nothing done, when it is gone or an organization's.
+        """
         ...
 
     # Organizations
@@ -318,7 +325,7 @@ class AccountStore(Protocol):
         ...
 
     async def put_member(self, organization_id: str, user_id: str, role: Role, at: datetime) -> None:
-        """Make a user a member, or change their role.
+        """Make a user a member, or change their role; when they joined stays.
 
         Whoever may write no longer loses their write mode there, and their keys at its graph become read-only
         by their role.
@@ -356,7 +363,10 @@ class AccountStore(Protocol):
     async def accept_invitation(self, hash: str, user_id: str, at: datetime) -> bool:
         """Use an invitation, and make the user a member, unless their present role is higher.
 
-        Of any number of calls one gets True; the others, and those after its end, change nothing.
+        Of any number of calls one gets True; the others, and those from its end on, change nothing.
+
+        Raises:
+            NotFound: There is no such user.
         """
         ...
 
@@ -444,7 +454,10 @@ class PurgeStore(Protocol):
         ...
 
     async def leftovers(self) -> Leftovers:
-        """Rows that belong to no graph, user or organization that exists; each table is read whole."""
+        """Rows that belong to no graph, user or organization that exists; each table is read whole.
+
+        Graphs that wait for being purged count too. `hivemem.storage.tables` says what belongs to what.
+        """
         ...
 
     async def reclaim(self) -> None:
@@ -541,7 +554,10 @@ class OAuthStore(Protocol):
         ...
 
     async def allow_sign_in(self, hash: str, grant: Grant, code: AuthorizationCode) -> bool:
-        """Turn a sign-in into a grant with a code; False, and nothing written, when the sign-in is gone."""
+        """Turn a sign-in into a grant with a code.
+
+        False, and nothing written, when the sign-in is gone, or the user, graph or key of the grant.
+        """
         ...
 
     async def grants(self, user_id: str) -> Sequence[Grant]:

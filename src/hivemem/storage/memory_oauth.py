@@ -82,6 +82,9 @@ class MemoryOAuth(MemoryOrganizations):
 
     async def allow_sign_in(self, hash: str, grant: Grant, code: AuthorizationCode) -> bool:
         """See `OAuthStore.allow_sign_in`."""
+        known = grant.user_id in self._users and grant.graph_id in self._graphs
+        if not known or grant.key_id not in (None, *self._keys):
+            return False
         if not await self.end_sign_in(hash):
             return False
         self._grants[grant.grant_id] = grant

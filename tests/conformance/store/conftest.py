@@ -21,3 +21,13 @@ async def store(backend: Backend, tmp_path: Path) -> AsyncIterator[Store]:
     opened = await backend.open(tmp_path)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def two_stores(backend: Backend, tmp_path: Path) -> AsyncIterator[tuple[Store, Store]]:
+    """The same place twice, where the backend is shared; else one store."""
+    one = await backend.open(tmp_path)
+    two = await backend.open(tmp_path) if backend.capabilities.shared else one
+    yield one, two
+    await one.close()
+    await two.close()

@@ -67,7 +67,9 @@ def end_sign_in(connection: sqlite3.Connection, hash: str) -> bool:
 
 
 def allow(connection: sqlite3.Connection, hash: str, grant: Grant, code: AuthorizationCode) -> bool:
-    """Turn a sign-in into a grant with a code; False, and nothing written, when the sign-in is gone."""
+    """Turn a sign-in into a grant with a code; False, and nothing written, when what it needs is gone."""
+    if connection.execute(_SQL["grantable"], rows.grant_arguments(grant)).fetchone() is None:
+        return False
     if not end_sign_in(connection, hash):
         return False
     connection.execute(_SQL["add_grant"], rows.grant_arguments(grant))

@@ -48,6 +48,14 @@ WHERE hash = :hash
 DELETE FROM oauth_sign_ins
 WHERE hash = :hash
 
+-- name: grantable
+-- User, graph and key may have been removed while somebody looked at the page.
+SELECT 1
+FROM users AS u
+JOIN graphs AS g ON g.graph_id = :graph_id
+WHERE u.user_id = :user_id
+  AND (:key_id IS NULL OR EXISTS (SELECT 1 FROM api_keys WHERE key_id = :key_id))
+
 -- name: add_grant
 INSERT INTO oauth_grants (grant_id, client_id, user_id, graph_id, key_id, scopes, resource, created_at)
 VALUES (:grant_id, :client_id, :user_id, :graph_id, :key_id, :scopes, :resource, :created_at)

@@ -218,6 +218,19 @@ async def test_there_is_no_access_log_by_default(tmp_path: Path, caplog: pytest.
     assert [made for made in caplog.records if made.name == "hivemem.access"] == []
 
 
+async def test_an_unforeseen_failure_is_logged_with_its_route(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    async with served(tmp_path) as api:
+        monkeypatch.setattr(api.services.store, "relationships", broken)
+        assert (await api.client.get(f"{REST}/relationships/fact_zq")).status_code == 500
+    (made,) = [made for made in caplog.records if made.levelno == logging.ERROR]
+    assert made.getMessage() == f"unhandled error on GET {REST}/relationships/{{key}}"
+
+
 def test_a_server_that_logs_json_logs_nothing_else(tmp_path: Path) -> None:
     with Server(tmp_path, "--set", "log_format=json", "--set", "access_log=on") as server:
         httpx2.get(f"{server.url}/health")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -31,10 +32,10 @@ def operator(api: Served, monkeypatch: pytest.MonkeyPatch) -> str:
     """A credential of who runs the server."""
     authenticate = api.services.access.authenticate
 
-    async def with_operator(credential: str | None, *, address: str | None = None) -> Principal:
+    async def with_operator(credential: str | None, **options: Any) -> Principal:
         if credential == "operator":
             return Principal(user_id="u", graph_id="g", scope=Scope.OWNER, may_administer=True, operator=True)
-        return await authenticate(credential, address=address)
+        return await authenticate(credential, **options)
 
     monkeypatch.setattr(api.services.access, "authenticate", with_operator)
     return "operator"

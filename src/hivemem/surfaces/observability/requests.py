@@ -6,18 +6,15 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hivemem.surfaces.logs import FIELDS
 from hivemem.surfaces.observability.metrics import Metrics
 from hivemem.surfaces.rest.edge import ERROR
+from hivemem.surfaces.rest.templates import route_template
 
 if TYPE_CHECKING:
     from hivemem.surfaces.observability.telemetry import Traces
-
-NO_ROUTE = "none"
-"""Route of requests that no route took."""
 
 _ACCESS = logging.getLogger("hivemem.access")
 
@@ -73,12 +70,6 @@ class Watch:
                 )
             if self._access_log:
                 _log(method, route, status, seconds, identity)
-
-
-def route_template(scope: Scope) -> str:
-    """The template of the route that took a request, such as `/api/v1/memory/nodes/{key}`."""
-    route = scope.get("route")
-    return route.path_format if isinstance(route, Route) else NO_ROUTE
 
 
 def _request_id(answer: Message) -> str:

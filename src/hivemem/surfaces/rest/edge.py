@@ -21,6 +21,7 @@ from hivemem.surfaces.rest.cors import Cors, preflight_headers
 from hivemem.surfaces.rest.limits import ANSWER_HEADERS
 from hivemem.surfaces.rest.pacing import Slots, TimedBody, timed_send
 from hivemem.surfaces.rest.proxies import TrustedProxies
+from hivemem.surfaces.rest.templates import route_template
 from hivemem.surfaces.wire_json import dump_json
 
 _LOG = logging.getLogger("hivemem.http")
@@ -176,7 +177,7 @@ class Edge:
                 return
             await send_error(error, send_with_headers)
         except Exception:
-            _LOG.exception("unhandled error on %s %s", scope["method"], scope["path"])
+            _LOG.exception("unhandled error on %s %s", scope["method"], route_template(scope))
             if started:
                 raise
             await send_error(InternalError(), send_with_headers)

@@ -51,7 +51,7 @@ LAZY = {
     "surfaces/cli/doctor.py": "as config",
     "surfaces/cli/export.py": "as config",
     "surfaces/cli/importing.py": "as config",
-    "surfaces/cli/keys.py": "as config",
+    "surfaces/cli/administration.py": "as config",
     "surfaces/cli/local.py": "as config, and the models and numpy come with the composition root",
     "surfaces/cli/main.py": "as config; a hook must not wait for argparse",
     "surfaces/cli/operations.py": "as config",

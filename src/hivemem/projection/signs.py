@@ -10,6 +10,8 @@ from hivemem.projection.arrays import with_room
 _BLOCK = 65_536
 """Rows at a time: intermediate results stay in the processor's cache, and few calls do much (measured;
 two threads that share a scan wait for the interpreter as long as they save)."""
+_WORDS_A_BYTE = 3
+"""Words of 64 signs whose count a byte holds: sums of bytes take a fifth of the time of longer ones."""
 _FAR = np.iinfo(np.uint16).max
 
 
@@ -71,16 +73,22 @@ class Signs:
 
     def _scan(self, code: NDArray[np.uint64]) -> None:
         """Count for each row the signs that differ from `code`."""
-        differing = np.empty(min(self._rows, _BLOCK), dtype=np.uint64)
-        counted = np.empty(len(differing), dtype=np.uint8)
+        size = min(self._rows, _BLOCK)
+        whole_differing = np.empty(size, dtype=np.uint64)
+        whole_counted, whole_total = np.empty((2, size), dtype=np.uint8)
         for start in range(0, self._rows, _BLOCK):
             stop = min(start + _BLOCK, self._rows)
+            differing = whole_differing[: stop - start]
+            counted, total = whole_counted[: stop - start], whole_total[: stop - start]
             block = self._distances[start:stop]
-            block[:] = 0
-            for word, bits in zip(self._words, code, strict=True):
-                np.bitwise_xor(word[start:stop], bits, out=differing[: stop - start])
-                np.bitwise_count(differing[: stop - start], out=counted[: stop - start])
-                block += counted[: stop - start]
+            for at, (word, bits) in enumerate(zip(self._words, code, strict=True)):
+                first = at % _WORDS_A_BYTE == 0
+                np.bitwise_xor(word[start:stop], bits, out=differing)
+                np.bitwise_count(differing, out=total if first else counted)
+                if not first:
+                    total += counted
+                if at % _WORDS_A_BYTE == _WORDS_A_BYTE - 1 or at == len(code) - 1:
+                    np.add(block if at >= _WORDS_A_BYTE else 0, total, out=block)
 
     def _encode(self, vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
         bits = np.packbits(vectors > 0, axis=1)

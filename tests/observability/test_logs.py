@@ -225,7 +225,7 @@ async def test_an_unforeseen_failure_is_logged_with_its_route(
         raise ZeroDivisionError
 
     async with served(tmp_path) as api:
-        monkeypatch.setattr(api.services.store, "relationships", broken)
+        monkeypatch.setattr(api.services.store, "nodes", broken)
         assert (await api.client.get(f"{REST}/relationships/fact_zq")).status_code == 500
     (made,) = [made for made in caplog.records if made.levelno == logging.ERROR]
     assert made.getMessage() == f"unhandled error on GET {REST}/relationships/{{key}}"

@@ -151,8 +151,7 @@ class Principal:
         if membership is None:
             raise InvalidRequest(
                 f"/organization_id {organization_id!r} is not one of your organizations; leave it out, or "
-                f"send {NO_ORGANIZATION!r} for your own memory alone.",
-                code="unknown_organization",
+                f"send {NO_ORGANIZATION!r} for your own memory alone."
             )
         return replace(self._at(membership), scope=Scope.MEMBER)
 

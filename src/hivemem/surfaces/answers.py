@@ -17,6 +17,29 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class OrganizationName(Answer):
+    """An organization that the caller belongs to."""
+
+    organization_id: str
+    name: str
+
+
+class WriteTarget(Answer):
+    """The organization whose memory was written."""
+
+    organization_id: str
+    name: str
+    graph_id: str
+
+
+class WriteAnswer(Answer):
+    """Base of the answers of writes."""
+
+    write_target: WriteTarget | None = Field(
+        None, description="Present when an organization's memory was written instead of your own."
+    )
+
+
 class RelationshipReceipt(Answer):
     """A relationship that was made, or existed already."""
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from hivemem.domain.access import Principal
 from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.node import Node
-from hivemem.domain.text import JsonObject
+from hivemem.domain.text import JsonObject, JsonValue
 from hivemem.domain.writing import RelationshipOutcome, RelationshipRefusal
 from hivemem.surfaces.shortening import Item, shorten_text, take_fitting
 from hivemem.surfaces.wire_json import json_size
@@ -32,6 +33,23 @@ def node_record(node: Node) -> JsonObject:
         "created_at": timestamp(node.created_at),
         "updated_at": timestamp(node.updated_at),
     }
+
+
+def organization_entries(principal: Principal) -> list[JsonValue]:
+    """The caller's organizations, by name."""
+    return [{"organization_id": one.organization_id, "name": one.name} for one in principal.organizations]
+
+
+def add_write_target(answer: JsonObject, writing: Principal) -> JsonObject:
+    """`answer` with the field `write_target` when the graph that was written is an organization's."""
+    target = writing.membership(writing.organization_id)
+    if target is not None:
+        answer["write_target"] = {
+            "organization_id": target.organization_id,
+            "name": target.name,
+            "graph_id": writing.graph_id,
+        }
+    return answer
 
 
 def timestamp(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 from hivemem.domain.access import Principal
 from hivemem.domain.files import StoredFile
 from hivemem.domain.text import JsonObject
-from hivemem.surfaces.answers import Answer
+from hivemem.surfaces.answers import Answer, WriteAnswer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import timestamp, with_warnings
@@ -47,7 +47,7 @@ class FileEntry(Answer):
     created_at: str
 
 
-class UploadFileAnswer(FileEntry):
+class UploadFileAnswer(FileEntry, WriteAnswer):
     """Answer of hm_upload_file."""
 
     status: Literal["uploaded"]

@@ -11,7 +11,7 @@ from hivemem.domain.text import JsonObject
 from hivemem.service.find_related import FindRelatedRequest, RelatedNode
 from hivemem.surfaces.answers import Answer
 from hivemem.surfaces.inputs import Input
-from hivemem.surfaces.operations.operation import Access, Operation, RestRoute, require_own_memory
+from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import with_warnings
 from hivemem.surfaces.services import Services
 from hivemem.surfaces.shortening import Item, fit_items, shorten_label, shorten_text
@@ -68,9 +68,8 @@ class FindRelatedAnswer(Answer):
 
 
 async def _find(services: Services, principal: Principal, sent: FindRelatedInput) -> JsonObject:
-    require_own_memory(sent.organization_id)
     result = await services.find_related.find_related(
-        principal,
+        principal.for_reading(sent.organization_id),
         FindRelatedRequest(
             start_node=sent.start_node,
             query=sent.query,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hivemem.domain.access import Principal
 from hivemem.domain.text import JsonObject
-from hivemem.surfaces.answers import Answer
+from hivemem.surfaces.answers import WriteAnswer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.operations.target import one_target
@@ -25,7 +25,7 @@ class ForgetInput(Input):
     )
 
 
-class ForgetAnswer(Answer):
+class ForgetAnswer(WriteAnswer):
     """Answer of hm_forget."""
 
     status: Literal["deleted"]

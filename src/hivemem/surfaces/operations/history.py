@@ -11,7 +11,7 @@ from hivemem.domain.graph import Version
 from hivemem.domain.keys import normalise_key
 from hivemem.domain.node import Node
 from hivemem.domain.text import JsonObject
-from hivemem.surfaces.answers import Answer, HistoryEntry, NodeRecord
+from hivemem.surfaces.answers import Answer, HistoryEntry, NodeRecord, WriteAnswer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import node_record, timestamp, with_warnings
@@ -46,7 +46,7 @@ class RestoreInput(Input):
     )
 
 
-class RestoreAnswer(Answer):
+class RestoreAnswer(WriteAnswer):
     """The node as it is again."""
 
     status: Literal["restored"]

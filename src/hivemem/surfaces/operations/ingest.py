@@ -6,7 +6,7 @@ from pydantic import Field
 
 from hivemem.domain.access import Principal
 from hivemem.domain.text import JsonObject
-from hivemem.surfaces.answers import Answer
+from hivemem.surfaces.answers import WriteAnswer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import with_warnings
@@ -22,7 +22,7 @@ class IngestInput(Input):
     context: str | None = Field(None, description="Where the text comes from, or what it is about.")
 
 
-class IngestAnswer(Answer):
+class IngestAnswer(WriteAnswer):
     """Answer of hm_ingest."""
 
     nodes_created: int

@@ -13,7 +13,7 @@ from hivemem.service.nodes import NodeDetail, NodesRequest, NodesResult
 from hivemem.surfaces.answers import Answer, BinaryEdge, HistoryEntry, HyperedgeEntry, NodeRecord
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.history import history_entry
-from hivemem.surfaces.operations.operation import Access, Operation, RestRoute, require_own_memory
+from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import edge_entry, hyperedge_entry, node_record, with_warnings
 from hivemem.surfaces.services import Services
 from hivemem.surfaces.shortening import Item, fit_items, fit_node_entry, take_fitting
@@ -156,7 +156,7 @@ def _truncation_warning(shortened: int, left_out: int, alone: bool) -> str:
 
 
 async def _nodes(services: Services, principal: Principal, sent: NodesInput) -> JsonObject:
-    require_own_memory(sent.organization_id)
+    reading = principal.for_reading(sent.organization_id)
     request = NodesRequest(
         keys=tuple(sent.keys),
         include_relationships=sent.include_relationships,
@@ -165,7 +165,7 @@ async def _nodes(services: Services, principal: Principal, sent: NodesInput) -> 
         include_enrichment_history=sent.include_enrichment_history,
         include_session_relationships=sent.include_session_relationships,
     )
-    result = await services.nodes.nodes(principal, request)
+    result = await services.nodes.nodes(reading, request)
     budget = services.settings.max_answer_bytes
     return nodes_answer(result, request, include_duplicates=sent.include_duplicates, budget=budget)
 

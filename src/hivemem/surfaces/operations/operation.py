@@ -13,14 +13,12 @@ from pydantic import BaseModel
 from hivemem.domain.access import Principal
 from hivemem.domain.rates import Bucket
 from hivemem.domain.text import JsonObject
-from hivemem.errors import InvalidRequest
 from hivemem.surfaces.inputs import Input, parse_input
-from hivemem.surfaces.presentation import add_warnings
+from hivemem.surfaces.presentation import add_warnings, add_write_target
 from hivemem.surfaces.services import Services
 
 REST_PREFIX = "/api/v1/memory"
 ADMIN_PREFIX = "/api/v1/admin"
-NO_ORGANIZATION = "none"
 
 InputT = TypeVar("InputT", bound=Input)
 
@@ -141,10 +139,13 @@ class Operation(Generic[InputT]):
         """
         if self.access is Access.ADMINISTRATION:
             principal.require_administration()
-        if self.access is Access.WRITE:
-            principal.require_write()
+        writes = self.access is Access.WRITE
+        if writes:
+            principal = principal.for_writing()
         parsed = parse_input(self.input, arguments, strict=strict)
         answer = await self.handler(services, principal, parsed.value)
+        if writes:
+            answer = add_write_target(answer, principal)
         if not parsed.unknown:
             return answer
         names = ", ".join(repr(name[:100]) for name in parsed.unknown[:10])
@@ -152,12 +153,3 @@ class Operation(Generic[InputT]):
 
 
 AnyOperation = Operation[Any]
-
-
-def require_own_memory(organization_id: str | None) -> None:
-    """Refuse any organization: a caller can only name one that they belong to."""
-    if organization_id not in (None, NO_ORGANIZATION):
-        raise InvalidRequest(
-            f"/organization_id {organization_id!r} is not one of your organizations; leave it out, or send "
-            f"{NO_ORGANIZATION!r} for your own memory alone."
-        )

@@ -9,7 +9,7 @@ from hivemem.domain.text import JsonObject
 from hivemem.service.orphans import cursor_after
 from hivemem.surfaces.answers import Answer
 from hivemem.surfaces.inputs import Input
-from hivemem.surfaces.operations.operation import Access, Operation, RestRoute, require_own_memory
+from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import timestamp
 from hivemem.surfaces.services import Services
 from hivemem.surfaces.shortening import Item, fit_items, shorten_text
@@ -49,8 +49,8 @@ class OrphansAnswer(Answer):
 
 
 async def _orphans(services: Services, principal: Principal, sent: OrphansInput) -> JsonObject:
-    require_own_memory(sent.organization_id)
-    result = await services.orphans.orphans(principal, limit=sent.limit, cursor=sent.cursor)
+    reading = principal.for_reading(sent.organization_id)
+    result = await services.orphans.orphans(reading, limit=sent.limit, cursor=sent.cursor)
     items: list[Item] = [
         {
             "key": node.key,

@@ -8,9 +8,10 @@ from hivemem.domain.access import Principal
 from hivemem.domain.node_types import PROTECTED_TYPES
 from hivemem.domain.text import JsonObject
 from hivemem.service.overview import OverviewResult
-from hivemem.surfaces.answers import Answer
+from hivemem.surfaces.answers import Answer, OrganizationName
 from hivemem.surfaces.inputs import Input
-from hivemem.surfaces.operations.operation import Access, Operation, RestRoute, require_own_memory
+from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
+from hivemem.surfaces.presentation import organization_entries
 from hivemem.surfaces.services import Services
 from hivemem.surfaces.shortening import shorten_text
 
@@ -61,6 +62,9 @@ class OverviewAnswer(Answer):
     top_nodes: list[TopNode] = Field(description="Most connected first.")
     types: list[TypeCount]
     type_names: list[str]
+    organizations: list[OrganizationName] | None = Field(
+        None, description="Yours, by name; absent when you belong to none."
+    )
     warnings: list[str] | None = None
 
 
@@ -95,8 +99,11 @@ def overview_answer(result: OverviewResult) -> JsonObject:
 
 
 async def _overview(services: Services, principal: Principal, sent: OverviewInput) -> JsonObject:
-    require_own_memory(sent.organization_id)
-    return overview_answer(await services.overview.overview(principal))
+    reading = principal.for_reading(sent.organization_id)
+    answer = overview_answer(await services.overview.overview(reading))
+    if principal.organizations:
+        answer["organizations"] = organization_entries(principal)
+    return answer
 
 
 OVERVIEW = Operation(

@@ -14,6 +14,7 @@ from hivemem.surfaces.answers import (
     HyperedgeEntry,
     RelationshipError,
     RelationshipReceipt,
+    WriteAnswer,
 )
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
@@ -37,7 +38,7 @@ class AddRelationshipsInput(Input):
     )
 
 
-class AddRelationshipsAnswer(Answer):
+class AddRelationshipsAnswer(WriteAnswer):
     """Answer of hm_add_relationships: each item of the request is in one of the lists."""
 
     created: list[RelationshipReceipt]

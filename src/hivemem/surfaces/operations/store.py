@@ -10,7 +10,7 @@ from hivemem.domain.access import Principal
 from hivemem.domain.text import JsonObject
 from hivemem.domain.writing import IfExists
 from hivemem.service.remember import StoreRequest, StoreResult
-from hivemem.surfaces.answers import Answer, RelationshipResults
+from hivemem.surfaces.answers import RelationshipResults, WriteAnswer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import relationship_results, with_warnings
@@ -42,7 +42,7 @@ class StoreInput(Input):
     )
 
 
-class StoreAnswer(Answer):
+class StoreAnswer(WriteAnswer):
     """Answer of hm_store."""
 
     status: Literal["created", "updated", "kept"]

@@ -10,7 +10,7 @@ from hivemem.domain.access import Principal
 from hivemem.domain.graph import TimelineEvent
 from hivemem.domain.text import JsonObject
 from hivemem.service.timeline import TimelineRequest
-from hivemem.surfaces.answers import Answer
+from hivemem.surfaces.answers import Answer, WriteAnswer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.presentation import timestamp, with_warnings
@@ -63,7 +63,7 @@ class TimelineWriteInput(Input):
     meta: dict[str, Any] | None = Field(None, description="Structured details.")
 
 
-class TimelineWriteAnswer(Answer):
+class TimelineWriteAnswer(WriteAnswer):
     """Answer of hm_timeline_write."""
 
     status: Literal["ok"]

@@ -10,7 +10,7 @@ from hivemem.domain.access import Principal
 from hivemem.domain.text import JsonObject
 from hivemem.errors import InvalidInput
 from hivemem.service.remember import UpdateRequest
-from hivemem.surfaces.answers import Answer, BinaryEdge, NodeRecord
+from hivemem.surfaces.answers import BinaryEdge, NodeRecord, WriteAnswer
 from hivemem.surfaces.inputs import Input
 from hivemem.surfaces.operations.operation import Access, Operation, RestRoute
 from hivemem.surfaces.operations.target import one_target
@@ -39,7 +39,7 @@ class UpdateInput(Input):
     search_text: str | None = Field(None, description="Further text to find the node by; not shown.")
 
 
-class UpdateAnswer(Answer):
+class UpdateAnswer(WriteAnswer):
     """Answer of hm_update: the node or the edge as it is now."""
 
     status: Literal["updated"]

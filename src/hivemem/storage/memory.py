@@ -388,8 +388,16 @@ class MemoryStore(MemoryOAuth, MemoryExports, MemoryAudit):
             if graph_id not in self._graphs:
                 found += Counter({name: len(rows) for name, rows in state.tables().items()})
                 found["graph_counters"] += 1
+        users: dict[str, dict[Any, str]] = {
+            "token_reports": {place: report.user_id for place, report in self._token_reports.items()},
+            "exports": {place: export.user_id for place, export in self._exports.items()},
+        }
         for name, rows in self._rows_by_graph().items():
-            found[name] += sum(row[0] not in self._graphs for row in rows)
+            user_of = users.get(name, {})
+            found[name] += sum(
+                row[0] not in self._graphs or (row in user_of and user_of[row] not in self._users)
+                for row in rows
+            )
         return dict(+found)
 
     async def reclaim(self) -> None:
@@ -430,9 +438,10 @@ class MemoryStore(MemoryOAuth, MemoryExports, MemoryAudit):
         }
 
     def _forget_reports(self, user_id: str) -> None:
-        for place in [place for place in self._token_reports if place[1] == user_id]:
-            del self._token_reports[place]
-        self._forget_exports(user_id)
+        for place in list(self._token_reports):
+            if place[1] == user_id and place[0] in self._graphs:
+                del self._token_reports[place]
+        self._forget_exports(user_id, self._graphs)
 
     def _check_not_deleted(self, graph_id: GraphId) -> None:
         if graph_id in self._deleted_graphs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -96,8 +96,10 @@ class MemoryExports:
         self._check_exports_open()
         return self._skills.pop((graph_id, name), None) is not None
 
-    def _forget_exports(self, user_id: str) -> None:
-        for place in [place for place, export in self._exports.items() if export.user_id == user_id]:
-            del self._exports[place]
+    def _forget_exports(self, user_id: str, graph_ids: Collection[GraphId]) -> None:
+        """Remove the exports that a user ordered of these graphs."""
+        for place, export in list(self._exports.items()):
+            if export.user_id == user_id and place[0] in graph_ids:
+                del self._exports[place]
         for chunk in [chunk for chunk in self._chunks if chunk[:2] not in self._exports]:
             del self._chunks[chunk]

@@ -19,7 +19,7 @@ from hivemem.surfaces.answers import Answer
 from hivemem.surfaces.envelope import HttpRefusal
 from hivemem.surfaces.operations import REST_PREFIX
 from hivemem.surfaces.presentation import timestamp
-from hivemem.surfaces.rest.body import json_object
+from hivemem.surfaces.rest.body import json_object, read_body
 from hivemem.surfaces.rest.credentials import authenticated
 from hivemem.surfaces.rest.streams import while_admitted
 from hivemem.surfaces.services import Services
@@ -54,6 +54,9 @@ def export_routes(services: Services) -> list[Route]:
         principal = await authenticated(services, request, Bucket.INGEST)
         if request.headers.get("content-length") not in (None, "0"):
             await json_object(request, services.settings.max_body_bytes)
+        else:
+            # One in pieces has no length; whatever it says, there is nothing to choose.
+            await read_body(request, services.settings.max_body_bytes)
         key = request.headers.get("idempotency-key")
         if key is not None:
             storable_text(key, "/Idempotency-Key", max_characters=_MAX_KEY_CHARACTERS)

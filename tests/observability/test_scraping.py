@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
-from hivemem.domain.access import Principal, Scope
+from hivemem.domain.access import Scope
 from hivemem.surfaces.observability import scraping
 from hivemem.surfaces.observability.scraping import is_from_this_machine
 from tests.surfaces.serving import Served, bearer, served
@@ -27,18 +26,10 @@ async def status(api: Served, client: tuple[str, int] = REMOTE, **headers: str) 
         return (await caller.get("/metrics")).status_code
 
 
-@pytest.fixture
-def operator(api: Served, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A credential of who runs the server."""
-    authenticate = api.services.access.authenticate
-
-    async def with_operator(credential: str | None, **options: Any) -> Principal:
-        if credential == "operator":
-            return Principal(user_id="u", graph_id="g", scope=Scope.OWNER, may_administer=True, operator=True)
-        return await authenticate(credential, **options)
-
-    monkeypatch.setattr(api.services.access, "authenticate", with_operator)
-    return "operator"
+async def operators_key(api: Served) -> str:
+    owner = await api.services.access.local_principal()
+    key, _ = await api.services.keys.create(owner, name="prometheus", scope=Scope.MEMBER, admin=True)
+    return key
 
 
 async def test_this_machine_may_read_them_by_default(api: Served) -> None:
@@ -46,11 +37,18 @@ async def test_this_machine_may_read_them_by_default(api: Served) -> None:
     assert await status(api, ("::1", 1)) == 200
 
 
-async def test_others_need_a_credential_that_administers(api: Served, operator: str) -> None:
+async def test_others_need_a_credential_that_administers(api: Served) -> None:
     assert await status(api) == 401
     assert await status(api, authorization=f"Bearer {'hm_' + '0' * 64}") == 401
-    assert await status(api, **bearer(api.read_only_key)) == 403
-    assert await status(api, **bearer(operator)) == 200
+    assert await status(api, **bearer(api.key)) == 403
+    assert await status(api, **bearer(await operators_key(api))) == 200
+
+
+async def test_who_administers_an_organization_alone_does_not_run_the_server(api: Served) -> None:
+    owner = await api.services.access.local_principal()
+    await api.services.people.add_user(owner, "ada")
+    key, _ = await api.services.keys.create(owner, user="ada", admin=True)
+    assert await status(api, **bearer(key)) == 403
 
 
 async def test_a_proxy_on_this_machine_is_not_this_machine(api: Served, tmp_path: Path) -> None:
@@ -65,6 +63,7 @@ async def test_a_proxy_on_this_machine_is_not_this_machine(api: Served, tmp_path
 async def test_only_credentials_count_with_token(tmp_path: Path) -> None:
     async with served(tmp_path, metrics="token") as api:
         assert await status(api, ("127.0.0.1", 1)) == 401
+        assert await status(api, ("127.0.0.1", 1), **bearer(await operators_key(api))) == 200
 
 
 async def test_open_means_everybody(tmp_path: Path) -> None:

@@ -18,18 +18,22 @@ from hivemem.storage.sqlite.rows import SqliteSource, SqliteTarget
 from hivemem.storage.tables import TABLES
 from tests.support.builders import (
     api_key,
+    audit_event,
     authorization_code,
     batch,
     create,
     delete,
     edge,
     entry,
+    external_identity,
     grant,
     graph,
     hyperedge,
+    invitation,
     minutes,
     node,
     oauth_client,
+    organization,
     passage,
     sign_in,
     token,
@@ -47,6 +51,10 @@ async def fill(path: Path, nodes: int = 5) -> None:
     try:
         await store.add_user(user(), graph())
         await store.add_key(api_key())
+        await store.add_organization(organization(), "user_one")
+        await store.add_invitation(invitation())
+        await store.add_external_identity(external_identity())
+        await store.add_audit_events([audit_event(user_id="user_one", detail={"é": [1]}), audit_event()])
         keys = [f"n_{number:05}" for number in range(nodes)]
         things: list[Any] = [
             create(node(key, "日本語 'x' " * 9), vectors(passage(1.5, -0.0))) for key in keys

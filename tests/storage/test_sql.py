@@ -56,7 +56,7 @@ READ_WHOLE = {
     ("users.sql", "other_operator"),
     ("users.sql", "users"),
 }
-"""Lists of all there is, and rare statements on short tables: accounts, and sign-ins that end after minutes."""
+"""Lists of all there is, and rare statements on short tables: accounts, and sign-ins under way."""
 
 
 def database(*scripts: str) -> sqlite3.Connection:

@@ -13,7 +13,16 @@ import pytest
 from hivemem.storage.postgres.connection import Address
 from hivemem.storage.postgres.migrate import prepare_database as prepare_postgres
 from hivemem.storage.sqlite.migrate import prepare_database
-from hivemem.storage.tables import LEFT_BEHIND, TABLES, Column, ColumnKind, Table
+from hivemem.storage.tables import (
+    EXPORT_TABLES,
+    LEFT_BEHIND,
+    PURGED_TABLES,
+    TABLES,
+    Column,
+    ColumnKind,
+    Table,
+    owned_tables,
+)
 from tests.support.postgres import fresh_database
 
 POSTGRES_TYPES = {"text": ColumnKind.TEXT, "bigint": ColumnKind.INTEGER, "bytea": ColumnKind.BYTES}
@@ -52,6 +61,27 @@ def test_the_list_is_the_schema_of_sqlite(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         copied = [table for table in sqlite_tables(connection) if table.name not in LEFT_BEHIND]
     assert by_name(list(TABLES)) == by_name(copied)
+
+
+def test_what_goes_with_a_graph_is_the_schema_of_sqlite(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        found = {table.name: table for table in sqlite_tables(connection)}
+    assert [found[table.name] for table in EXPORT_TABLES] == list(EXPORT_TABLES)
+    of_graphs = {name for name, table in found.items() if table.key[0] == "graph_id"}
+    assert of_graphs - {"graphs", "deleted_graphs"} == {table.name for table in PURGED_TABLES}
+
+
+def test_every_table_belongs_to_somebody_or_is_known_not_to() -> None:
+    ownerless = {table.name for table in TABLES} - {table.name for table, _ in owned_tables()}
+    go_with_their_grant = {"oauth_tokens", "oauth_codes"}
+    go_with_their_program = {"oauth_sign_ins"}
+    assert ownerless == {
+        "organizations",
+        "oauth_clients",
+        "audit_events",
+        *go_with_their_grant,
+        *go_with_their_program,
+    }
 
 
 def postgres_tables(url: str) -> list[Table]:

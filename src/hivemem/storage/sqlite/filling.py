@@ -9,6 +9,7 @@ from pathlib import Path
 from hivemem.storage.blank_graph import BEFORE_ANYTHING, COUNTERS, contradiction, not_empty
 from hivemem.storage.rows import Row
 from hivemem.storage.sqlite.connection import connect, our_errors
+from hivemem.storage.sqlite.purging import require_not_deleted
 from hivemem.storage.tables import GRAPH_TABLES, Table
 
 
@@ -18,12 +19,14 @@ def fill_graph(
     """See `FillGraph`.
 
     Raises:
+        NotFound: The graph is deleted.
         Unavailable: Locked for longer than the timeout, or the disk is full.
     """
     connection = connect(path, busy_timeout_seconds)
     try:
         with our_errors(path):
             connection.execute("BEGIN IMMEDIATE")
+            require_not_deleted(connection, graph_id)
             _clear(connection, graph_id)
             for table in GRAPH_TABLES:
                 _insert(connection, table, rows(table))

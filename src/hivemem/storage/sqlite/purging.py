@@ -41,12 +41,21 @@ def unless_deleted(
     Raises:
         NotFound: The graph is deleted (`graph_deleted`).
     """
+    require_not_deleted(connection, graph_id)
+    return write(connection, graph_id, *args, **kwargs)
+
+
+def require_not_deleted(connection: sqlite3.Connection, graph_id: GraphId) -> None:
+    """Let writes pass to a graph that nobody has deleted.
+
+    Raises:
+        NotFound: It is deleted (`graph_deleted`).
+    """
     if is_deleted(connection, graph_id):
         raise NotFound(
             f"the memory {graph_id!r} was deleted; sign in again, or use a key of another.",
             code="graph_deleted",
         )
-    return write(connection, graph_id, *args, **kwargs)
 
 
 def is_deleted(connection: sqlite3.Connection, graph_id: GraphId) -> bool:

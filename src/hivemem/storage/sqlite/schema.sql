@@ -135,6 +135,13 @@ BEGIN
     SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 
+-- `INSERT OR REPLACE` removes a row without asking the trigger above.
+CREATE TRIGGER audit_events_are_new BEFORE INSERT ON audit_events
+WHEN NEW.event_id IN (SELECT event_id FROM audit_events)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
+
 -- A graph ---------------------------------------------------------------------------------------
 
 -- Counters of a graph, apart from `graphs`: they change with every write, and every recall reads

@@ -163,6 +163,13 @@ BEGIN
     SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 
+-- `INSERT OR REPLACE` removes a row without asking the trigger above.
+CREATE TRIGGER audit_events_are_new BEFORE INSERT ON audit_events
+WHEN NEW.event_id IN (SELECT event_id FROM audit_events)
+BEGIN
+    SELECT RAISE(ABORT, 'the audit log is append-only');
+END;
+
 CREATE INDEX oauth_grants_by_graph ON oauth_grants (graph_id);
 CREATE INDEX oauth_grants_by_key ON oauth_grants (key_id);
 

@@ -39,7 +39,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
         made.add_span_processor(SimpleSpanProcessor(kept))
         return made
 
-    monkeypatch.setattr(telemetry, "open_exporting_provider", provider)
+    monkeypatch.setattr(telemetry, "ExportingProvider", provider)
     return kept
 
 
@@ -188,6 +188,18 @@ def test_a_server_sends_its_spans_where_the_variables_say(tmp_path: Path) -> Non
     resource = collector.requests[0].resource_spans[0].resource
     told = {one.key: one.value.string_value for one in resource.attributes}
     assert told["service.name"] == "hivemem"
+
+
+def test_a_collector_that_is_down_costs_no_request_and_no_clean_end(tmp_path: Path) -> None:
+    with Collector() as collector:
+        url = collector.url
+    variables = {"HIVEMEM_TELEMETRY": "on", "OTEL_EXPORTER_OTLP_ENDPOINT": url}
+    with Server(tmp_path, **variables) as server:
+        for _ in range(3):
+            httpx2.get(f"{server.url}/health").raise_for_status()
+        code, logged = server.stop()
+    assert code == 0
+    assert "opentelemetry.exporter" in logged and "Finished server process" in logged
 
 
 def test_a_server_that_is_not_told_to_connects_to_nobody(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ OpenTelemetry, such as the MCP SDK, describe spans with messages that may quote 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from contextvars import ContextVar
 from types import TracebackType
@@ -24,6 +25,7 @@ from hivemem.errors import HivememError
 from hivemem.ports.observer import Event, Facts
 
 _PARENT_HEADERS = frozenset((b"traceparent", b"tracestate"))
+_LAST_SECONDS = 2.0
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 # Not the library's own context: the MCP SDK puts spans there that are never recorded.
@@ -109,14 +111,22 @@ class _WorkSpan:
         _around.reset(self._token)
 
 
-def open_exporting_provider() -> TracerProvider:
-    """A provider that sends spans over HTTP to where the standard variables `OTEL_...` say.
+class ExportingProvider(TracerProvider):
+    """Sends spans over HTTP to where the standard variables `OTEL_...` say."""
 
-    `shutdown` sends what is left, and ends its thread.
-    """
-    resource = Resource.create({SERVICE_VERSION: hivemem.__version__})
-    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
-        resource = resource.merge(Resource({SERVICE_NAME: "hivemem"}))
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return provider
+    def __init__(self) -> None:
+        resource = Resource.create({SERVICE_VERSION: hivemem.__version__})
+        if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
+            resource = resource.merge(Resource({SERVICE_NAME: "hivemem"}))
+        super().__init__(resource=resource, shutdown_on_exit=False)
+        self._exporter = OTLPSpanExporter()
+        self.add_span_processor(BatchSpanProcessor(self._exporter))
+
+    def shutdown(self) -> None:
+        """Send what is left, without repeating it for long, and end the thread."""
+        # The exporter repeats for ten seconds what a collector did not take; some supervisors kill after ten.
+        giving_up = threading.Timer(_LAST_SECONDS, self._exporter.shutdown)
+        giving_up.daemon = True
+        giving_up.start()
+        super().shutdown()
+        giving_up.cancel()

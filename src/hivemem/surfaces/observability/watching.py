@@ -76,5 +76,5 @@ def _open_traces() -> tuple[TracerProvider, Traces]:
             f"the setting telemetry is 'on', but {error.name!r} is not installed; install "
             "hivemem[telemetry], or set telemetry to 'off'."
         ) from error
-    provider = telemetry.open_exporting_provider()
+    provider = telemetry.ExportingProvider()
     return provider, telemetry.Traces(provider)

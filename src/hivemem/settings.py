@@ -598,7 +598,8 @@ def _convert(name: str, value: object, source: str) -> object:
         return tuple(text for item in cast("list[object]", items) if (text := str(item).strip()))
     if isinstance(default, str):
         if not isinstance(value, str):
-            raise InvalidInput(f"{where} is {value!r}; give a text.")
+            shown = "no text" if name in secret_names() else repr(value)
+            raise InvalidInput(f"{where} is {shown}; give a text.")
         return value.strip()
     wanted = int if isinstance(default, int) else float
     if isinstance(value, str):

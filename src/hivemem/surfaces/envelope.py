@@ -15,6 +15,7 @@ from hivemem.errors import (
     Unauthorized,
     Unavailable,
 )
+from hivemem.surfaces.redaction import without_credentials
 
 USAGE_EXIT_CODE = 2
 
@@ -75,7 +76,12 @@ def envelope(error: HivememError, request_id: str) -> dict[str, object]:
     if isinstance(error, Unavailable):
         body["retry_after"] = error.retry_after_seconds
     # Last, so that a fact can never replace one of the four.
-    body.update(error=error.code, detail=error.message, retryable=error.retryable, request_id=request_id)
+    body.update(
+        error=error.code,
+        detail=without_credentials(error.message),
+        retryable=error.retryable,
+        request_id=request_id,
+    )
     return {name: body[name] for name in ("error", "detail", "retryable", "request_id")} | body
 
 

@@ -27,6 +27,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 
+_CREDENTIAL = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:(?:hm|local)_[0-9a-fA-F]{64}|(?:at|rt|ac|inv)_[A-Za-z0-9_-]{43})(?![A-Za-z0-9_-])"
+)
+
 
 def redacted(text: str, known: tuple[str, ...] = ()) -> str:
     """The text without anything that has the form of a credential.
@@ -40,6 +44,14 @@ def redacted(text: str, known: tuple[str, ...] = ()) -> str:
     for pattern, instead in _PATTERNS:
         text = pattern.sub(instead, text)
     return text
+
+
+def without_credentials(text: str) -> str:
+    """The text of an error without a credential that the caller had put in a place for something else.
+
+    Only what is one beyond doubt goes: errors name keys and values that must stay readable.
+    """
+    return _CREDENTIAL.sub(HIDDEN, text)
 
 
 def worth_hiding(secrets: list[str]) -> tuple[str, ...]:

@@ -38,7 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     from hivemem.service.database_urls import database_url, open_files, open_source, open_target
     from hivemem.service.file_bytes import carry_files
     from hivemem.surfaces.cli.progress import progress_bar
+    from hivemem.surfaces.cli.visible_secrets import warn_of_secrets
 
+    warn_of_secrets(arguments, [])
     source, target = database_url(arguments.source), database_url(arguments.target)
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(contextlib.ExitStack())

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hivemem.domain.access import Principal
 from hivemem.errors import HivememError, InvalidInput, Unavailable
-from hivemem.settings import LoadedSettings, load_settings
+from hivemem.settings import LoadedSettings, load_settings, secret_names
+from hivemem.surfaces.cli.visible_secrets import warn_of_secrets
 from hivemem.surfaces.envelope import USAGE_EXIT_CODE
 from hivemem.surfaces.logs import configure_logging
 
@@ -37,11 +38,13 @@ def loaded_settings(arguments: argparse.Namespace, **flags: object) -> LoadedSet
     Raises:
         SettingsProblem: An unknown name or a bad value, wherever it was set.
     """
+    warn_of_secrets(arguments, secret_names())
     given: dict[str, object] = {name: getattr(arguments, name, None) for name in ("data_dir", "database_url")}
     for override in getattr(arguments, "overrides", None) or ():
         name, equals, value = str(override).partition("=")
         if not equals:
-            raise SettingsProblem(f"--set {override!r} has no '='; write --set NAME=VALUE.")
+            # Not repeated: what was meant as a value may be a secret.
+            raise SettingsProblem("--set has an argument without '='; write --set NAME=VALUE.")
         given[name.strip().replace("-", "_")] = value
     given.update({name: value for name, value in flags.items() if value is not None})
     try:

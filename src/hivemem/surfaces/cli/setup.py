@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--key",
             default="env",
-            help="API key to write down; 'env', the default, refers to the variable HM_API_KEY",
+            help="API key to write down; '-' reads it from standard input; 'env', the default, refers to the "
+            "variable HM_API_KEY",
         )
 
 
@@ -90,7 +91,7 @@ def _wishes(arguments: argparse.Namespace) -> Wishes:
         agent=arguments.agent,
         scope=scope,
         url=_base_url(url),
-        key=None if arguments.key == "env" else _key(arguments.key),
+        key=_key(arguments),
         remote=arguments.url is not None,
         data_dir=str(settings.data_dir) if own_folder else None,
         project=Path.cwd() if scope is Scope.PROJECT else None,
@@ -116,9 +117,17 @@ def _base_url(url: str) -> str:
     return base
 
 
-def _key(given: str) -> str:
+def _key(arguments: argparse.Namespace) -> str | None:
     from hivemem.surfaces.cli.local import SettingsProblem
+    from hivemem.surfaces.cli.visible_secrets import warn_of_key
 
+    given: str = arguments.key
+    if given == "env":
+        return None
+    if given == "-":
+        given = sys.stdin.readline().strip()
+    elif not arguments.json:
+        warn_of_key("--key")
     if not given.isascii() or not given.isprintable() or " " in given or len(given) < 8:
         raise SettingsProblem("--key is not a key; give the one that `hivemem key create` printed, or 'env'.")
     return given

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from hivemem.domain.rates import Bucket
 from hivemem.errors import HivememError, InvalidInput, LimitExceeded, Unavailable
 from hivemem.surfaces.envelope import HttpRefusal, answer_headers, http_status
+from hivemem.surfaces.redaction import without_credentials
 from hivemem.surfaces.rest.body import json_object, read_body
 from hivemem.surfaces.wire_json import dump_json
 
@@ -134,7 +135,9 @@ def json_answer(body: object, status: int = 200, headers: Mapping[str, str] | No
 
 def error_answer(status: int, error: str, description: str, headers: Mapping[str, str]) -> Response:
     """An error of RFC 6749 (5.2)."""
-    return json_answer({"error": error, "error_description": description}, status, headers)
+    return json_answer(
+        {"error": error, "error_description": without_credentials(description)}, status, headers
+    )
 
 
 def _parameters(pairs: list[tuple[str, str]]) -> Parameters:

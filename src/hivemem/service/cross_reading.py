@@ -96,6 +96,8 @@ class CrossReading:
         limits: How much it may read.
         points: Orders candidates by what is known of them so far, larger is better.
         english: Whether the cross-encoder understands Latin script alone.
+        since: When the recall came, by `time.monotonic`; when it begins to read by default.
+        waiting_seconds: How long a recall waits for others; ten times its budget by default.
     """
 
     def __init__(
@@ -106,12 +108,30 @@ class CrossReading:
         limits: RerankLimits,
         points: Callable[[ReadCandidate], float],
         english: bool = True,
+        since: float | None = None,
+        waiting_seconds: float | None = None,
     ) -> None:
         self._store = store
         self._executor = executor
         self._limits = limits
         self._points = points
         self._english = english
+        self._since = since
+        self._waiting_seconds = (
+            _MOST_WAITING * limits.budget_seconds if waiting_seconds is None else waiting_seconds
+        )
+
+    def within(self, limits: RerankLimits, *, since: float) -> CrossReading:
+        """The same with other limits, for a recall that came at `since`."""
+        return CrossReading(
+            store=self._store,
+            executor=self._executor,
+            limits=limits,
+            points=self._points,
+            english=self._english,
+            since=since,
+            waiting_seconds=self._waiting_seconds,
+        )
 
     async def fetch(self, graph_id: GraphId, candidates: Sequence[Candidate]) -> dict[str, Node]:
         """The records of the candidates, and of the neighbours that the first of them are read among.
@@ -222,7 +242,7 @@ class CrossReading:
         nodes: Mapping[str, Node],
         trace: Trace,
     ) -> None:
-        since = time.monotonic()
+        since = time.monotonic() if self._since is None else self._since
         tokens = float(self._limits.tokens)
         alone: list[ReadCandidate] = []
         for read in reads[: self._limits.depth]:
@@ -264,7 +284,7 @@ class CrossReading:
             texts,
             budget_seconds=budget - trace.model_seconds,
             since=since,
-            wait_seconds=_MOST_WAITING * budget,
+            wait_seconds=self._waiting_seconds,
         )
         trace.model_seconds += outcome.seconds
         if outcome.cut:

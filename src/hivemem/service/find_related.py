@@ -162,7 +162,8 @@ class FindRelated:
         reached = await asyncio.to_thread(walk.around, start)
         described = await self._described(graph_id, reached, preference)
         found = tuple(described[: request.max_nodes])
-        self._touches.record(graph_id, session_id, [start, *(one.node.key for one in found)])
+        if principal.keeps_conversations:
+            self._touches.record(graph_id, session_id, [start, *(one.node.key for one in found)])
         return FindRelatedResult(
             start_node=start,
             found=found,

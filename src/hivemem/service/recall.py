@@ -23,7 +23,7 @@ from hivemem.domain.graph import GraphId
 from hivemem.domain.keys import normalise_key
 from hivemem.domain.node import EnrichmentStatus, Node
 from hivemem.domain.text import JsonObject, storable_text
-from hivemem.errors import HivememError, InvalidInput, InvalidRequest, Overloaded
+from hivemem.errors import HivememError, InvalidInput, Overloaded
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.clock import Clock
 from hivemem.ports.observer import Observers
@@ -55,6 +55,7 @@ from hivemem.service.limits import DEFAULT_SESSION, Limits, checked_session_id
 from hivemem.service.pattern_search import PatternSearch
 from hivemem.service.recall_trace import Trace, milliseconds, search_meta
 from hivemem.service.session_touches import SessionTouches
+from hivemem.service.shared_reading import ReadingSide, SharedReading
 
 MAX_RESULTS = 50
 MAX_EXPANSIONS = 5
@@ -183,15 +184,21 @@ class Recall:
             points=self._points,
             english=calibration.english_reranker,
         )
-        self._depth = rerank.depth
+        self._rerank = rerank
         self._patterns = PatternSearch(store=store, max_seconds=regex_seconds)
 
-    async def recall(self, principal: Principal, request: RecallRequest) -> RecallResult:
-        """The memories that answer `request.query`, best first; none when nothing is relevant.
+    async def recall(
+        self, principal: Principal, request: RecallRequest, *, shared: ReadingSide | None = None
+    ) -> RecallResult:
+        """The memories in `principal.graph_id` that answer, best first; none when nothing is relevant.
+
+        Args:
+            principal: The caller at the graph to search.
+            request: The question; `organization_memory` is what heeds its `organization_id`.
+            shared: With a search of another graph that runs at the same time.
 
         Raises:
             InvalidInput: A blank or too long query, `max_results` outside 1 to 50, a bad pattern.
-            InvalidRequest: An organization that is not the caller's.
             Overloaded: The model queue is full.
             Unavailable: The store does not answer.
         """
@@ -202,9 +209,14 @@ class Recall:
             result = await self._recall_pattern(graph_id, query, request.max_results, trace)
         else:
             await self._touches.written()
-            result = await self._recall_text(graph_id, query, request.max_results, session_id, trace)
-        self._touches.record(graph_id, session_id, [hit.node.key for hit in result.hits])
+            result = await self._recall_text(graph_id, query, request.max_results, session_id, trace, shared)
+        if principal.keeps_conversations:
+            self._touches.record(graph_id, session_id, [hit.node.key for hit in result.hits])
         return result
+
+    def shared_reading(self) -> SharedReading:
+        """What the searches of one question in two graphs share."""
+        return SharedReading(self._rerank)
 
     async def close(self) -> None:
         """Wait until the session touches of answered recalls are stored."""
@@ -221,22 +233,23 @@ class Recall:
             raise InvalidInput("/query is blank; ask a question or name what you look for.")
         if not 1 <= request.max_results <= MAX_RESULTS:
             raise InvalidInput(f"/max_results is {request.max_results}; it must be 1 to {MAX_RESULTS}.")
-        if request.organization_id not in (None, "none"):
-            raise InvalidRequest(
-                f"/organization_id {request.organization_id!r} is not one of your organizations; "
-                "leave it out or send 'none'."
-            )
         return query, checked_session_id(request.session_id)
 
     async def _recall_text(
-        self, graph_id: GraphId, query: str, max_results: int, session_id: str, trace: Trace
+        self,
+        graph_id: GraphId,
+        query: str,
+        max_results: int,
+        session_id: str,
+        trace: Trace,
+        shared: ReadingSide | None,
     ) -> RecallResult:
         if session_id == DEFAULT_SESSION:
             # Calls without a session of their own share one; it says nothing about a conversation.
-            found, touched = await self._found(graph_id, query, max_results, trace), ()
+            found, touched = await self._found(graph_id, query, max_results, trace, shared), ()
         else:
             found, touched = await asyncio.gather(
-                self._found(graph_id, query, max_results, trace),
+                self._found(graph_id, query, max_results, trace, shared),
                 self._store.touched(graph_id, session_id),
             )
         analysed, index, calibration = found.analysed, found.index, self._calibration
@@ -278,14 +291,21 @@ class Recall:
         """The candidates of a question before ranking and floor, for fitting and measuring the ranking."""
         return await self._found(principal.graph_id, query, MAX_RESULTS, Trace())
 
-    async def _found(self, graph_id: GraphId, query: str, max_results: int, trace: Trace) -> Found:
+    async def _found(
+        self,
+        graph_id: GraphId,
+        query: str,
+        max_results: int,
+        trace: Trace,
+        shared: ReadingSide | None = None,
+    ) -> Found:
         """Everything up to the cross-encoder's opinions."""
         query = without_operators(query)
         analysed = analyse_query(query)
         if analysed.shortened:
             trace.query_shortened = True
             trace.warnings.append("the query is long: its last words alone were searched for by word")
-        vector = await self._query_vector(query, trace)
+        vector = await self._query_vector(query, trace, shared)
         # After the embedding, so that as few writes as possible come between this and the reading.
         with self._observers.work("recall.index"):
             index = await self._hot.fresh(graph_id)
@@ -304,11 +324,15 @@ class Recall:
             vector=vector,
             calibration=calibration,
             named=_as_key(query),
-            keep=max(self._depth, max_results),
+            keep=max(self._rerank.depth, max_results),
         )
         stage, nodes = await self._searched(graph_id, index, search)
+        reading = self._reading
+        if shared is not None:
+            part = await shared.part([one.points + one.support for one in stage.candidates])
+            reading = reading.within(part.limits, since=part.since)
         with self._observers.work("recall.rerank"):
-            reads = await self._reading.read(query, analysed, stage.candidates, nodes, trace)
+            reads = await reading.read(query, analysed, stage.candidates, nodes, trace)
         return Found(analysed=analysed, index=index, vector=vector, stage=stage, reads=reads)
 
     async def _searched(
@@ -335,12 +359,16 @@ class Recall:
             stage = replace(stage, candidates=candidates)
         return stage, nodes
 
-    async def _query_vector(self, query: str, trace: Trace) -> NDArray[np.float32] | None:
+    async def _query_vector(
+        self, query: str, trace: Trace, shared: ReadingSide | None
+    ) -> NDArray[np.float32] | None:
         started = time.perf_counter()
         if self._executor.embedder is None:
             trace.dense_failed(self._executor.embedder_problem or "no embedder")
             return None
         try:
+            if shared is not None:
+                return await shared.embedded(lambda: self._executor.embed_query(query))
             return await self._executor.embed_query(query)
         except Overloaded:
             raise

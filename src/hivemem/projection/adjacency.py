@@ -23,6 +23,7 @@ MAX_NODE_LABELS = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _COMPACT_MINIMUM = 1024
+_NO_ROWS = array("i")
 _HUB_ROWS = 64
 """A node with more relationships is ranked alone, and only its strongest are ordered by their ids."""
 _ROW_BYTES = 190
@@ -176,18 +177,24 @@ class Adjacency:
         node = self._nodes.find(key)
         if node is None:
             return []
-        return [self.neighbour(link) for link in self.links([node], limit)[0]]
+        return self.named(self.links([node], limit)[0])
 
-    def neighbour(self, link: Link) -> Neighbour:
-        """A link with its names."""
-        return Neighbour(
-            self._row_ids[link.row],
-            Kind.HYPEREDGE if self._row_is_hyperedge[link.row] else Kind.EDGE,
-            self._nodes.key(link.node),
-            self._labels[self._row_label[link.row]],
-            "outgoing" if link.outgoing else "incoming",
-            link.strength,
-        )
+    def named(self, links: Sequence[Link]) -> list[Neighbour]:
+        """The links with their names, in their order."""
+        rows = np.array([link.row for link in links], dtype=np.intp)
+        return [
+            Neighbour(
+                self._row_ids[row],
+                Kind.HYPEREDGE if is_hyperedge else Kind.EDGE,
+                self._nodes.key(node),
+                self._labels[label],
+                "outgoing" if outgoing else "incoming",
+                strength,
+            )
+            for (row, node, outgoing, strength), is_hyperedge, label in zip(
+                links, self._row_is_hyperedge[rows].tolist(), self._row_label[rows].tolist(), strict=True
+            )
+        ]
 
     def links(self, nodes: Sequence[int], limit: int) -> list[list[Link]]:
         """For each node the other nodes of its relationships, strongest first, at most `limit`.
@@ -216,9 +223,8 @@ class Adjacency:
 
     def _ranked(self, nodes: Sequence[int], limit: int) -> list[list[Link]]:
         """The strongest links of each of the nodes, which have some."""
-        parts = [self._rows(node) for node in nodes]
-        rows = np.concatenate(parts)
-        asked = np.repeat(np.arange(len(nodes)), [len(part) for part in parts])
+        rows, degrees = self._rows_of(nodes)
+        asked = np.repeat(np.arange(len(nodes)), degrees)
         sizes = self._row_members[rows]
         owner = np.repeat(rows, sizes)
         asked = np.repeat(asked, sizes)
@@ -282,6 +288,14 @@ class Adjacency:
         rows = rows[self._row_alive[rows]]
         self._node_rows[node] = array("i", rows.astype(np.int32).tobytes())
         return rows
+
+    def _rows_of(self, nodes: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+        """The present rows of several nodes one after the other, and how many each has."""
+        degrees = self._degrees[np.array(nodes, dtype=np.intp)]
+        held = [self._node_rows[node] or _NO_ROWS for node in nodes]
+        if list(map(len, held)) == degrees.tolist():
+            return np.frombuffer(b"".join(held), dtype=np.int32).astype(np.intp), degrees
+        return np.concatenate([self._rows(node) for node in nodes]), degrees
 
     def _members_of(self, row: int) -> NDArray[np.int32]:
         start = int(self._row_start[row])

@@ -233,10 +233,7 @@ class GraphIndex:
         adjacency = self._adjacency
         known = {key: node for key in keys if (node := self._parts.numbers.find(key)) is not None}
         found = dict(zip(known, adjacency.links(list(known.values()), limit), strict=True))
-        return [
-            ([adjacency.neighbour(link) for link in found.get(key, ())], adjacency.degree(key))
-            for key in keys
-        ]
+        return [(adjacency.named(found[key]) if key in found else [], adjacency.degree(key)) for key in keys]
 
     def _apply(self, page: ChangePage, own_terms: list[DocumentTerms | None]) -> None:
         relabelled: set[str] = set()

@@ -19,8 +19,8 @@ _FORWARD_LIMIT = 1 << 22
 """Bytes of forward lists beyond which frequencies are looked up in the posting lists."""
 _TERM_BYTES = 340
 """A vocabulary entry: dict slot, string, posting array object, list slots (measured)."""
-_DOCUMENT_BYTES = 110
-"""A document: list slots, forward list object, its cells in the arrays."""
+_DOCUMENT_BYTES = 30
+"""A document: its cells in the arrays, which have room for as many again at most."""
 
 
 class InvertedIndex:
@@ -42,9 +42,12 @@ class InvertedIndex:
         self._postings: list[array[int]] = []
         self._removed_from: list[int] = []
         self._largest_tf: list[int] = []
-        # Per document, by ordinal. The forward list holds pairs of term number and tf as int32: what
-        # `remove` has to take back. Bytes, since the garbage collector would walk through arrays.
-        self._forward: list[bytes | None] = []
+        # The forward lists one after the other, pairs of term number and tf: what `remove` has to take
+        # back. In one array, since a search reads those of some hundred documents, which lie far apart.
+        self._forward = array("i")
+        # Per document, by ordinal; the list of one ends where that of the next begins.
+        self._starts = np.zeros(1, dtype=np.int64)
+        self._ordinals = 0
         self._lengths = np.zeros(0, dtype=np.int32)
         self._alive = np.zeros(0, dtype=np.bool_)
         self._node_of = np.zeros(0, dtype=np.int32)
@@ -69,7 +72,7 @@ class InvertedIndex:
         return (
             16 * self._posting_count
             + _TERM_BYTES * len(self._terms)
-            + _DOCUMENT_BYTES * len(self._forward)
+            + _DOCUMENT_BYTES * self._ordinals
             + self._string_bytes
         )
 
@@ -86,23 +89,26 @@ class InvertedIndex:
                 for term, number in zip(document.frequencies, numbers, strict=True)
             ]
         pairs = list(zip(numbers, document.frequencies.values(), strict=True))
-        forward = array("i", [value for pair in pairs for value in pair]).tobytes()
+        forward = array("i", [value for pair in pairs for value in pair])
         old = self._ordinal(key)
         if old is not None:
-            if self._lengths[old] == document.length and _same_terms(self._forward[old], forward):
+            if self._lengths[old] == document.length and _same_terms(self._forward_list(old), forward):
                 return False
             node = int(self._node_of[old])
             self._forget(old)
         else:
             node = self._nodes.take(key)
-        ordinal = len(self._forward)
+        ordinal = self._ordinals
         if ordinal == len(self._lengths):
             self._lengths = with_room(self._lengths, ordinal + 1)
             self._alive = with_room(self._alive, ordinal + 1)
             self._node_of = with_room(self._node_of, ordinal + 1)
+        self._starts = with_room(self._starts, ordinal + 2)
         self._place_of = with_room(self._place_of, node + 1)
         self._place_of[node] = ordinal + 1
-        self._forward.append(forward)
+        self._forward += forward
+        self._ordinals += 1
+        self._starts[ordinal + 1] = len(self._forward)
         self._lengths[ordinal] = document.length
         self._alive[ordinal] = True
         self._node_of[ordinal] = node
@@ -134,7 +140,7 @@ class InvertedIndex:
         ordinal = self._ordinal(key)
         if ordinal is None:
             return None
-        frequencies = {self._terms[number]: count for number, count in _pairs(self._forward[ordinal])}
+        frequencies = {self._terms[number]: count for number, count in _pairs(self._forward_list(ordinal))}
         return DocumentTerms(frequencies=frequencies, length=int(self._lengths[ordinal]))
 
     def holds(self, nodes: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -143,19 +149,25 @@ class InvertedIndex:
 
     def _frequencies(self, numbers: Sequence[int], ordinals: NDArray[np.intp]) -> NDArray[np.int32]:
         """How often each term stands in each present document, shape (terms, documents)."""
-        lists = [self._forward[ordinal] for ordinal in ordinals.tolist()]
-        sizes = [0 if one is None else len(one) // 8 for one in lists]
-        if 8 * sum(sizes) > _FORWARD_LIMIT:
+        starts = self._starts[ordinals]
+        ends = np.cumsum((self._starts[ordinals + 1] - starts) >> 1)
+        if not len(ends) or 8 * ends[-1] > _FORWARD_LIMIT:
             return np.stack([self._looked_up(number, ordinals) for number in numbers])
-        pairs = np.frombuffer(b"".join(one for one in lists if one is not None), dtype=np.int32)
+        # Two numbers as one: whole pairs are taken, from the places that lie in the lists asked for.
+        whole = np.frombuffer(self._forward, dtype=np.int64)
+        sizes = np.diff(ends, prepend=0)
+        at = np.repeat((starts >> 1) - ends + sizes, sizes)
+        at += np.arange(len(at))
+        pairs = whole.take(at).view(np.int32).reshape(-1, 2)
+        asked = np.array(numbers, dtype=np.intp)
         self._slots = with_room(self._slots, len(self._terms))
-        self._slots[list(numbers)] = np.arange(1, len(numbers) + 1)
-        slots = self._slots[pairs[::2]]
-        self._slots[list(numbers)] = 0
+        self._slots[asked] = np.arange(1, len(asked) + 1)
+        slots = self._slots.take(pairs[:, 0])
+        self._slots[asked] = 0
         at = np.flatnonzero(slots)
-        document = np.repeat(np.arange(len(ordinals)), sizes)[at]
-        table = np.zeros((len(numbers), len(ordinals)), dtype=np.int32)
-        table[slots[at] - 1, document] = pairs[1::2][at]
+        document = np.searchsorted(ends, at, side="right")
+        table = np.zeros((len(asked), len(ordinals)), dtype=np.int32)
+        table[slots.take(at) - 1, document] = pairs[at, 1]
         return table
 
     def _looked_up(self, number: int, ordinals: NDArray[np.intp]) -> NDArray[np.int32]:
@@ -202,12 +214,14 @@ class InvertedIndex:
         return number
 
     def _forget(self, ordinal: int) -> None:
-        for number, _ in _pairs(self._forward[ordinal]):
+        for number, _ in _pairs(self._forward_list(ordinal)):
             self._removed_from[number] += 1
-        self._forward[ordinal] = None
         self._alive[ordinal] = False
         self._documents -= 1
         self._total_length -= int(self._lengths[ordinal])
+
+    def _forward_list(self, ordinal: int) -> array[int]:
+        return self._forward[int(self._starts[ordinal]) : int(self._starts[ordinal + 1])]
 
     @property
     def compacts_soon(self) -> bool:
@@ -216,7 +230,7 @@ class InvertedIndex:
 
     def _compacts(self, further: int) -> bool:
         # Half, so that each removed document has paid for its share of the work.
-        dead = len(self._forward) - self._documents + further
+        dead = self._ordinals - self._documents + further
         return dead > _COMPACT_MINIMUM and dead > self._documents - further
 
     def _compact_if_worth_it(self) -> None:
@@ -225,7 +239,7 @@ class InvertedIndex:
 
     def _compact(self) -> None:
         """Drop removed documents and terms that nobody holds any more; ordinals keep their order."""
-        alive = self._alive[: len(self._forward)]
+        alive = self._alive[: self._ordinals]
         new_ordinal = np.cumsum(alive, dtype=np.int64) - 1
         sizes = np.fromiter(map(len, self._postings), dtype=np.int64, count=len(self._postings))
         kept_sizes = sizes - np.array(self._removed_from, dtype=np.int64)
@@ -248,12 +262,9 @@ class InvertedIndex:
                     postings.append(array("q", moved[at : at + 8 * size]))
                     at += 8 * size
             start = stop
-        forward_of: list[bytes | None] = []
-        for forward in self._forward:
-            if forward is not None:
-                pairs = np.frombuffer(forward, dtype=np.int32).copy()
-                pairs[::2] = new_number[pairs[::2]]
-                forward_of.append(pairs.tobytes())
+        sizes = np.diff(self._starts[: self._ordinals + 1])
+        pairs = np.frombuffer(self._forward, dtype=np.int32).reshape(-1, 2)[np.repeat(alive, sizes >> 1)]
+        pairs[:, 0] = new_number[pairs[:, 0]]
         kept_terms = np.flatnonzero(held).tolist()
         self._terms = [self._terms[number] for number in kept_terms]
         self._largest_tf = [self._largest_tf[number] for number in kept_terms]
@@ -263,21 +274,22 @@ class InvertedIndex:
         self._node_of = self._node_of[: len(alive)][alive]
         self._alive = np.ones(len(self._lengths), dtype=np.bool_)
         self._place_of[self._node_of] = np.arange(1, len(self._node_of) + 1)
-        self._forward = forward_of
+        self._starts = np.concatenate(([0], np.cumsum(sizes[alive])))
+        self._forward = array("i", pairs.tobytes())
+        self._ordinals = len(self._lengths)
         self._slots = self._slots[:0]
         self._posting_count = int(kept_sizes.sum())
         self._string_bytes = sum(map(len, self._terms))
 
 
-def _pairs(forward: bytes | None) -> list[tuple[int, int]]:
-    """Term numbers and their frequencies of a document that is present."""
-    assert forward is not None
-    values = memoryview(forward).cast("i").tolist()
+def _pairs(forward: array[int]) -> list[tuple[int, int]]:
+    """Term numbers and their frequencies of a document."""
+    values = forward.tolist()
     return list(zip(values[::2], values[1::2], strict=True))
 
 
-def _same_terms(left: bytes | None, right: bytes) -> bool:
+def _same_terms(left: array[int], right: array[int]) -> bool:
     """Whether two forward lists hold the same terms equally often, in any order."""
-    if left is None or len(left) != len(right):
+    if len(left) != len(right):
         return False
     return left == right or dict(_pairs(left)) == dict(_pairs(right))

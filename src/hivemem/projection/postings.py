@@ -21,6 +21,8 @@ score would change with every text that is stored."""
 
 _PRUNE_MINIMUM = 2_000
 """A posting list shorter than this is added up whole: to look for what can be left out costs more."""
+_FREQUENCY_CLASSES = 4
+_LONGEST = np.iinfo(np.int32).max
 _LOOKED_UP = 10
 """Looking a document up in a posting list costs as much as reading so many postings (measured)."""
 _ROUNDING = 1e-5
@@ -83,6 +85,9 @@ class Postings(InvertedIndex):
         self._b = b
         # By ordinal, all zero between searches: a search touches only the cells that it needs.
         self._sums = np.zeros(0, dtype=np.float32)
+        # Of each long posting list: how many postings were looked at, and the least length of a document
+        # that holds the term once, twice, three times, more often.
+        self._least_lengths: dict[int, tuple[int, NDArray[np.float64]]] = {}
 
     def search(self, query: AnalysedQuery, k: int) -> list[TermHit]:
         """The `k` documents with the largest BM25 above 0, best first, ties by key."""
@@ -132,10 +137,7 @@ class Postings(InvertedIndex):
         terms: list[QueryTerm] = []
         for number, weight in weights.items():
             factor = weight * self._factor(len(self._postings[number]) - self._removed_from[number])
-            largest = self._largest_tf[number]
-            # A document of no length would have the least norm.
-            bound = factor * (largest / (largest + self._k1 * (1.0 - self._b)))
-            terms.append(QueryTerm(number, factor, bound))
+            terms.append(QueryTerm(number, factor, factor * self._largest_share(number)))
         return QueryPlan(terms, math.fsum((*ideal, *(term.factor for term in terms))), words)
 
     def best(self, plan: QueryPlan, k: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -193,7 +195,7 @@ class Postings(InvertedIndex):
         """
         terms = sorted(terms, key=lambda term: -term.bound)
         left = math.fsum(term.bound for term in terms)
-        self._sums = with_room(self._sums, len(self._forward))
+        self._sums = with_room(self._sums, self._ordinals)
         found = np.zeros(0, dtype=np.int64)
         waiting: list[NDArray[np.int64]] = []
         added = 0
@@ -219,6 +221,29 @@ class Postings(InvertedIndex):
         self._sums[touched] = 0.0
         return found[sums >= _kth(sums, k) * (1.0 - _ROUNDING)]
 
+    def _largest_share(self, number: int) -> float:
+        """The most that tf / (tf + norm) can be in a document that holds the term, removed ones included.
+
+        Of a long list the documents are looked at, each once: with the shortest that hold the term once,
+        twice and so on, the bound lies a third lower than what a document of no length would give.
+        """
+        largest = self._largest_tf[number]
+        base, slope = self._norm_line()
+        postings = self._postings[number]
+        if len(postings) < _PRUNE_MINIMUM:
+            return largest / (largest + base)
+        seen, least = self._least_lengths.get(number, (0, np.full(_FREQUENCY_CLASSES, np.inf)))
+        if seen < len(postings):
+            packed = np.frombuffer(postings, dtype=np.int64)[seen:]
+            lengths = self._lengths.take(packed >> 32)
+            often = np.minimum(packed.astype(np.int32), _FREQUENCY_CLASSES)
+            further = [lengths[often == tf].min(initial=_LONGEST) for tf in range(1, _FREQUENCY_CLASSES + 1)]
+            least = np.minimum(least, further)
+            self._least_lengths[number] = len(postings), least
+        frequencies = np.arange(1.0, _FREQUENCY_CLASSES + 1)
+        frequencies[-1] = max(largest, _FREQUENCY_CLASSES)
+        return float((frequencies / (frequencies + base + slope * least)).max())
+
     def _add_up(self, term: QueryTerm) -> NDArray[np.int64]:
         """Add a term to the sums of all documents that hold it; those that had no sum before."""
         packed = np.frombuffer(self._postings[term.number], dtype=np.int64)
@@ -240,6 +265,10 @@ class Postings(InvertedIndex):
             held = np.flatnonzero(self._sums.take(ordinals))
             ordinals, frequencies = ordinals[held], packed[held].astype(np.int32)
         self._sums[ordinals] += self._parts(term, ordinals, frequencies)
+
+    def _compact(self) -> None:
+        super()._compact()
+        self._least_lengths.clear()
 
     def _exact(self, plan: QueryPlan, ordinals: NDArray[np.intp]) -> NDArray[np.float64]:
         """BM25 of present documents, added up in the order of the query's terms."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hivemem.domain.graph import Passage
 from hivemem.errors import Corruption, InvalidInput
-from hivemem.projection.arrays import at_least_kth, largest_first, with_room
+from hivemem.projection.arrays import largest_first, with_room
 from hivemem.projection.hits import PassageHit
 from hivemem.projection.numbers import NodeNumbers
-from hivemem.projection.rows import VectorRows
+from hivemem.projection.rows import RoundedRows, VectorRows
 from hivemem.projection.signs import Signs
 
 _COMPACT_MINIMUM = 64
@@ -59,7 +59,9 @@ class Vectors:
         self._exact_rows = exact_rows
         self._nodes = NodeNumbers() if nodes is None else nodes
         self._matrix = VectorRows(dimension)
+        # Of large matrices: what finds rows that are worth an exact look.
         self._signs = Signs(dimension)
+        self._rounded = RoundedRows(dimension)
         # Rows that were overwritten since their signs were taken.
         self._unsigned: list[int] = []
         # Per row, and per node its first row + 1 (0 for none) and the number of its rows.
@@ -87,7 +89,12 @@ class Vectors:
     def size_bytes(self) -> int:
         """Memory held; the table of keys is counted apart."""
         arrays = (self._owner, self._source, self._span, self._place_of, self._size_of)
-        return sum(array.nbytes for array in arrays) + self._matrix.nbytes + self._signs.nbytes
+        return (
+            sum(array.nbytes for array in arrays)
+            + self._matrix.nbytes
+            + self._signs.nbytes
+            + self._rounded.nbytes
+        )
 
     def put(self, key: str, passages: Sequence[Passage]) -> None:
         """Set the passages of a node; none removes them.
@@ -163,10 +170,14 @@ class Vectors:
         if self._unsigned:
             rows = np.unique(np.array(self._unsigned, dtype=np.intp))
             rows = rows[rows < len(self._signs)]
-            self._signs.replace(rows, self._matrix.take(rows))
+            vectors = self._matrix.take(rows)
+            self._signs.replace(rows, vectors)
+            self._rounded.replace(rows, vectors)
             self._unsigned.clear()
         for start in range(len(self._signs), len(self._matrix), 4096):
-            self._signs.append(self._matrix.between(start, min(start + 4096, len(self._matrix))))
+            vectors = self._matrix.between(start, min(start + 4096, len(self._matrix)))
+            self._signs.append(vectors)
+            self._rounded.append(vectors)
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[PassageHit]:
         """The `k` nodes nearest to `vector` by their best passage, best first, ties by key.
@@ -188,8 +199,8 @@ class Vectors:
         wanted, nodes = k, min(k, self._node_count)
         near = np.zeros(0, dtype=np.intp)
         while nodes > 0:
-            rows, approximate = self._candidates(query, wanted)
-            near = rows[_near_kth(approximate, wanted)]
+            rows, approximate, off = self._candidates(query, wanted)
+            near = rows[_near_kth(approximate, wanted, off)]
             if self._one_each or len(np.unique(self._owner[near])) >= nodes:
                 break
             # Several passages of one node took places; ask for more.
@@ -223,21 +234,21 @@ class Vectors:
 
     def _candidates(
         self, query: NDArray[np.float32], count: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Rows that hold (nearly always) the best `count`, and their cosines within `_ROUNDING`."""
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32], float]:
+        """Rows that hold (nearly always) the best `count`, their cosines, and how far these may be off."""
         least = max(_SIFTED, _SIFTED_PER_HIT * count)
         sifted = max(least, min(_SIFTED_MOST, self._live_rows // _SIFTED_SHARE))
         if self._live_rows <= max(self._exact_rows, sifted):
             approximate = self._matrix.dots(query)
             if self._live_rows == len(self._matrix):
-                return np.arange(len(self._matrix)), approximate
+                return np.arange(len(self._matrix)), approximate, _ROUNDING
             rows = np.flatnonzero(self._owner[: len(self._matrix)] >= 0)
-            return rows, approximate[rows]
+            return rows, approximate[rows], _ROUNDING
         self.settle()
         if self._dead is None:
             self._dead = np.flatnonzero(self._owner[: len(self._matrix)] < 0)
         rows = self._signs.nearest(query, self._dead, sifted)
-        return rows, self._matrix.dots(query, rows)
+        return rows, *self._rounded.dots(query, rows)
 
     def _best_per_node(self, rows: NDArray[np.intp], query: NDArray[np.float32]) -> BestPassages:
         # Multiply and sum, not a matrix product: its rounding would depend on the number of rows.
@@ -304,6 +315,7 @@ class Vectors:
         alive = np.flatnonzero(self._owner[: len(self._matrix)] >= 0)
         self._matrix.keep(alive)
         self._signs = Signs(self._dimension)
+        self._rounded = RoundedRows(self._dimension)
         self._unsigned.clear()
         self._owner = self._owner[alive]
         self._source = self._source[alive]
@@ -314,7 +326,9 @@ class Vectors:
         self._dead = None
 
 
-def _near_kth(approximate: NDArray[np.float32], k: int) -> NDArray[np.intp]:
+def _near_kth(approximate: NDArray[np.float32], k: int, off: float) -> NDArray[np.intp]:
     """Positions that can be among the `k` largest once they are computed exactly."""
-    border = approximate[at_least_kth(approximate, k)].min() - _ROUNDING
-    return np.flatnonzero(approximate >= border)
+    if k >= len(approximate):
+        return np.arange(len(approximate))
+    border = np.partition(approximate, len(approximate) - k)[len(approximate) - k]
+    return np.flatnonzero(approximate >= border - off)

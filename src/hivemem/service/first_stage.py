@@ -6,6 +6,7 @@ node numbers; keys and texts' places are looked up for the candidates that are h
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Mapping
@@ -159,9 +160,10 @@ def first_stage(
 
 
 class _Scored:
-    """The exact evidence of each node that was asked about; those of the legs from the beginning.
+    """The exact evidence of each node that was asked about; those of the legs first, in their order.
 
-    `points`, `bm25`, and cosine and row of the best `passages` are kept by node number.
+    Arrays of one length: the `nodes`, their `points` and `bm25`, the `cosine` of the best passage (NaN for a
+    node without vectors) and the `row` where it lies (-1).
     """
 
     def __init__(
@@ -176,77 +178,82 @@ class _Scored:
         self._plan = plan
         self._vector = vector
         self._calibration = calibration
-        self.points: dict[int, float] = {}
-        self.bm25: dict[int, float] = {}
-        self.passages: dict[int, tuple[float, int]] = {}
-        bm25 = np.full(len(legs.nodes), np.nan)
-        bm25[np.searchsorted(legs.nodes, legs.bm25)] = legs.bm25_scores
-        unscored = np.flatnonzero(np.isnan(bm25))
-        bm25[unscored] = graph.postings.scores_of(plan, legs.nodes[unscored])
-        cosine = None
+        self.nodes = legs.nodes
+        self.place = dict(zip(legs.nodes.tolist(), range(len(legs.nodes)), strict=True))
+        self.bm25 = np.zeros(len(legs.nodes))
+        unscored = np.ones(len(legs.nodes), dtype=np.bool_)
+        by_word = np.searchsorted(legs.nodes, legs.bm25)
+        self.bm25[by_word] = legs.bm25_scores
+        unscored[by_word] = False
+        self.bm25[unscored] = graph.postings.scores_of(plan, legs.nodes[unscored])
+        self.cosine = np.full(len(legs.nodes), np.nan)
+        self.row = np.full(len(legs.nodes), -1, dtype=np.intp)
         if vector is not None and legs.dense is not None:
-            cosine = np.full(len(legs.nodes), np.nan)
-            self._note(legs.dense, legs.nodes, cosine)
-            unseen = legs.nodes[np.isnan(cosine)]
-            self._note(graph.vectors.best_of(vector, unseen), legs.nodes, cosine)
-        self._weigh(legs.nodes, bm25, cosine)
+            _note(legs.dense, self.nodes, self.cosine, self.row)
+            unseen = legs.nodes[self.row < 0]
+            _note(graph.vectors.best_of(vector, unseen), self.nodes, self.cosine, self.row)
+        self.points = self._evidence(self.bm25, self.cosine)
 
     def add(self, nodes: set[int]) -> None:
         """Score the nodes that are new."""
-        fresh = np.array(sorted(nodes - self.points.keys()), dtype=np.intp)
+        fresh = np.array(sorted(nodes - self.place.keys()), dtype=np.intp)
         if not len(fresh):
             return
-        cosine = None
+        known = len(self.nodes)
+        self.place.update(zip(fresh.tolist(), range(known, known + len(fresh)), strict=True))
+        bm25 = self._graph.postings.scores_of(self._plan, fresh)
+        cosine, row = np.full(len(fresh), np.nan), np.full(len(fresh), -1, dtype=np.intp)
         if self._vector is not None:
-            cosine = np.full(len(fresh), np.nan)
-            self._note(self._graph.vectors.best_of(self._vector, fresh), fresh, cosine)
-        self._weigh(fresh, self._graph.postings.scores_of(self._plan, fresh), cosine)
+            _note(self._graph.vectors.best_of(self._vector, fresh), fresh, cosine, row)
+        self.nodes = np.concatenate((self.nodes, fresh))
+        self.bm25 = np.concatenate((self.bm25, bm25))
+        self.cosine = np.concatenate((self.cosine, cosine))
+        self.row = np.concatenate((self.row, row))
+        self.points = np.concatenate((self.points, self._evidence(bm25, cosine)))
 
-    def _note(self, found: BestPassages, nodes: NDArray[np.intp], cosine: NDArray[np.float64]) -> None:
-        """Keep the best passages of some of `nodes`, which are in order."""
-        cosine[np.searchsorted(nodes, found.nodes)] = found.scores
-        best = zip(found.scores.tolist(), found.rows.tolist(), strict=True)
-        self.passages.update(zip(found.nodes.tolist(), best, strict=True))
+    def best_first(self, points: NDArray[np.float64], count: int | None) -> list[int]:
+        """Places of the nodes with the most points, most first, ties by key."""
+        numbers = self._graph.numbers
+        return largest_first(
+            points, len(points) if count is None else count, lambda at: numbers.key(int(self.nodes[at]))
+        )
 
-    def _weigh(
-        self, nodes: NDArray[np.intp], bm25: NDArray[np.float64], cosine: NDArray[np.float64] | None
-    ) -> None:
-        points = evidence_of_nodes(bm25, self._plan.ideal, cosine, self._calibration)
-        numbers = nodes.tolist()
-        self.points.update(zip(numbers, points.tolist(), strict=True))
-        self.bm25.update(zip(numbers, bm25.tolist(), strict=True))
+    def _evidence(self, bm25: NDArray[np.float64], cosine: NDArray[np.float64]) -> NDArray[np.float64]:
+        meaning = None if self._vector is None else cosine
+        return evidence_of_nodes(bm25, self._plan.ideal, meaning, self._calibration)
+
+
+def _note(
+    found: BestPassages, nodes: NDArray[np.intp], cosine: NDArray[np.float64], row: NDArray[np.intp]
+) -> None:
+    """Keep the best passages of some of `nodes`, which are in order."""
+    places = np.searchsorted(nodes, found.nodes)
+    cosine[places] = found.scores
+    row[places] = found.rows
 
 
 def _spread(graph: GraphParts, scored: _Scored) -> dict[int, dict[int, Link]]:
     """The neighbours of the best candidates, by node and both ways; their evidence is scored too."""
-    best = np.array(_best_first(graph, scored.points, SPREADING), dtype=np.intp)
+    best = scored.nodes[scored.best_first(scored.points, SPREADING)]
     adjacency = graph.adjacency
-    best = best[adjacency.degrees_of(best) <= HUB_DEGREE]
-    links = adjacency.links(best.tolist(), MAX_NEIGHBOURS)
+    best = best[adjacency.degrees_of(best) <= HUB_DEGREE].tolist()
+    links = adjacency.links(best, MAX_NEIGHBOURS)
     others = np.array([link.node for of_node in links for link in of_node], dtype=np.intp)
     # A node that is not described yet has nothing to give, and nothing to be read.
     takes_part = (adjacency.degrees_of(others) <= HUB_DEGREE) & graph.postings.holds(others)
     partners = set(others[takes_part].tolist())
     related: dict[int, dict[int, Link]] = defaultdict(dict)
-    for node, of_node in zip(best.tolist(), links, strict=True):
+    for node, of_node in zip(best, links, strict=True):
         for link in of_node:
             if link.node in partners:
                 related[node].setdefault(link.node, link)
-    scored.add({other for others in related.values() for other in others})
+    scored.add(partners)
     for node, of_node in list(related.items()):
         for other, link in of_node.items():
-            related[other].setdefault(node, Link(link.row, node, not link.outgoing, link.strength))
+            of_other = related[other]
+            if node not in of_other:
+                of_other[node] = Link(link.row, node, not link.outgoing, link.strength)
     return related
-
-
-def _best_first(graph: GraphParts, points: Mapping[int, float], count: int | None) -> list[int]:
-    """The nodes with the most points, most first, ties by key."""
-    nodes = list(points)
-    values = np.fromiter(points.values(), dtype=np.float64, count=len(nodes))
-    chosen = largest_first(
-        values, len(nodes) if count is None else count, lambda at: graph.numbers.key(nodes[at])
-    )
-    return [nodes[at] for at in chosen]
 
 
 def _candidates(
@@ -260,40 +267,46 @@ def _candidates(
     chosen: set[int],
     keep: int | None,
 ) -> tuple[Candidate, ...]:
-    points = scored.points
-    support = {
-        node: support_points([points[other] for other in others], calibration)
-        for node, others in related.items()
-    }
-    totals = {node: value + support.get(node, 0.0) for node, value in points.items()}
-    best = _best_first(graph, totals, keep)
-    best += chosen.difference(best)
-    rrf = dict(zip(legs.nodes.tolist(), legs.rrf.tolist(), strict=True))
-    with_passage = [node for node in best if node in scored.passages]
-    passages = BestPassages(
-        np.array(with_passage, dtype=np.intp),
-        np.array([scored.passages[node][0] for node in with_passage]),
-        np.array([scored.passages[node][1] for node in with_passage], dtype=np.intp),
+    place = scored.place
+    points = scored.points.tolist()
+    support = [0.0] * len(points)
+    for node, others in related.items():
+        support[place[node]] = support_points([points[place[other]] for other in others], calibration)
+    best = scored.best_first(scored.points + np.array(support), keep)
+    best += {place[node] for node in chosen}.difference(best)
+    nodes = scored.nodes[best]
+    numbers: list[int] = nodes.tolist()
+    terms = graph.postings.described(plan, nodes, scored.bm25[best].tolist())
+    row = scored.row[best]
+    embedded = row >= 0
+    passages = iter(
+        graph.vectors.described(
+            BestPassages(nodes[embedded], scored.cosine[best][embedded], row[embedded]),
+        )
     )
-    passage_of = dict(zip(with_passage, graph.vectors.described(passages), strict=True))
-    terms = graph.postings.described(
-        plan, np.array(best, dtype=np.intp), [scored.bm25[node] for node in best]
-    )
-    named = graph.adjacency.neighbour
+    rrf = legs.rrf.tolist()
+    beside = [list(related[node].values()) if node in related else [] for node in numbers]
+    neighbours = iter(graph.adjacency.named([link for links in beside for link in links]))
     return tuple(
         Candidate(
             key,
-            points[node],
-            support.get(node, 0.0),
-            rrf.get(node),
+            points[at],
+            support[at],
+            rrf[at] if at < len(rrf) else None,
             _respelled_share(query, of_node),
             of_node,
-            passage_of.get(node),
-            tuple(map(named, related[node].values())) if node in related else (),
+            next(passages) if has_passage else None,
+            tuple(itertools.islice(neighbours, len(links))),
             revision,
         )
-        for node, key, of_node, revision in zip(
-            best, graph.numbers.keys(best), terms, graph.revisions.of(best), strict=True
+        for at, links, key, of_node, has_passage, revision in zip(
+            best,
+            beside,
+            graph.numbers.keys(numbers),
+            terms,
+            embedded.tolist(),
+            graph.revisions.of(numbers),
+            strict=True,
         )
     )
 

@@ -26,6 +26,7 @@ _REFUSALS = {
     "413": "Larger than a limit.",
     "415": "The body is not JSON.",
     "422": "A property is missing or breaks a rule; `detail` begins with its JSON pointer.",
+    "429": "Too many calls; see Retry-After.",
     "500": "The server failed.",
     "503": "Something is busy or starting; see Retry-After.",
 }

@@ -122,11 +122,11 @@ def test_a_source_that_is_written_meanwhile_is_copied_as_it_was(source: Path, ta
     there = contents(source)
 
     def write_once(doing: str, done: int, total: int) -> None:
-        execute(source, f"INSERT INTO users VALUES ('late_{doing}_{done}', 'late_{doing}_{done}', 1)")
+        execute(source, f"INSERT INTO organizations VALUES ('late_{doing}_{done}', 'late_{doing}_{done}', 1)")
 
     assert copied(source, target, report=write_once, max_page_rows=4).equal
     assert contents(target) == there
-    assert len(contents(source)["users"]) > 2
+    assert len(contents(source)["organizations"]) > 2
 
 
 @pytest.mark.parametrize("rows", [1, 9, 20, 36])
@@ -177,7 +177,10 @@ async def test_a_source_that_changed_is_refused_until_the_copy_begins_again(tmp_
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("INSERT INTO users VALUES ('u', 'u', 1)", "the table users had 1 rows then and has 2 now"),
+        (
+            "INSERT INTO organizations VALUES ('u', 'u', 1)",
+            "the table organizations had 1 rows then and has 2 now",
+        ),
         ("INSERT INTO graph_counters VALUES ('g', 1, 1)", "the graph 'g' was not there then"),
         ("DELETE FROM graph_counters", "the graph 'graph_one' was there then"),
     ],
@@ -308,6 +311,24 @@ def test_equal_spellings_mean_equal_rows() -> None:
 
 def test_rows_are_read_in_order_after_a_key(source: Path) -> None:
     with contextlib.closing(SqliteSource.open(source)) as reading:
-        assert next(reading.rows(TABLES[4]))[1] == "n_00000"
-        assert next(reading.rows(TABLES[4], (GRAPH, "n_00000")))[1] == "n_00001"
-        assert list(reading.rows(TABLES[4], (GRAPH, "n_99999"))) == []
+        (nodes,) = (table for table in TABLES if table.name == "nodes")
+        assert next(reading.rows(nodes))[1] == "n_00000"
+        assert next(reading.rows(nodes, (GRAPH, "n_00000")))[1] == "n_00001"
+        assert list(reading.rows(nodes, (GRAPH, "n_99999"))) == []
+
+
+def test_an_audit_log_that_was_never_published_can_be_discarded(source: Path, target: Path) -> None:
+    (log,) = (table for table in TABLES if table.name == "audit_events")
+    with (
+        contextlib.closing(SqliteSource.open(source)) as reading,
+        contextlib.closing(SqliteTarget.open(target)) as writing,
+    ):
+        rows = list(reading.rows(log))
+        writing.write(log, rows, "note")
+        writing.discard()
+        assert (writing.count(log), writing.note()) == (0, None)
+        writing.write(log, rows, "note")
+        writing.publish()
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        execute(target, "DELETE FROM audit_events")
+    assert len(contents(target)["audit_events"]) == len(rows) > 0

@@ -260,7 +260,7 @@ async def _evaluate(
             result = await _ask(services, principals[query.graph], query, tally)
             keys = [hit.node.key for hit in result.hits]
             if query.counted:
-                tally.metrics[query.category].append(_metrics(keys, query.gold))
+                tally.metrics[query.category].append(metrics(keys, query.gold))
             before_floor = {*keys, *result.dropped} & set(query.gold)
             tally.with_gold_before_floor += bool(before_floor)
             tally.lost_to_floor += bool(before_floor) and not set(keys) & set(query.gold)
@@ -323,7 +323,7 @@ async def _ask(services: OpenServices, principal: Principal, query: Query, tally
     return result
 
 
-def _metrics(keys: Sequence[str], gold: Mapping[str, float]) -> dict[str, float]:
+def metrics(keys: Sequence[str], gold: Mapping[str, float]) -> dict[str, float]:
     """nDCG@10 with linear gain, recall at 2, 5 and 10, and reciprocal rank, for one query."""
     gains = [gold.get(key, 0.0) for key in keys[:10]]
     ideal = sorted(gold.values(), reverse=True)[:10]

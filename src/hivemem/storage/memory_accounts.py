@@ -159,11 +159,6 @@ class MemoryAccounts:
             raise Conflict(f"the key {key.key_id!r} exists already; make a fresh one.")
         self._keys[key.key_id] = key
 
-    async def key_by_hash(self, hash: str) -> ApiKey | None:
-        """The key with this SHA-256, also when it has ended."""
-        self._require_open()
-        return next((key for key in self._keys.values() if key.hash == hash), None)
-
     async def keys(self, user_id: str | None = None) -> Sequence[ApiKey]:
         """See `AccountStore.keys`."""
         self._require_open()
@@ -188,7 +183,8 @@ class MemoryAccounts:
 
     async def key_account(self, hash: str) -> tuple[ApiKey, Account] | None:
         """See `AccountStore.key_account`."""
-        key = await self.key_by_hash(hash)
+        self._require_open()
+        key = next((key for key in self._keys.values() if key.hash == hash), None)
         return None if key is None else (key, self._account(key.user_id, key.graph_id))
 
     async def account(self, user_id: str, graph_id: str) -> Account | None:

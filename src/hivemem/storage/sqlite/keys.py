@@ -32,12 +32,6 @@ def add_key(connection: sqlite3.Connection, key: ApiKey) -> None:
     connection.execute(_SQL["add_key"], arguments)
 
 
-def key_by_hash(connection: sqlite3.Connection, hash: str) -> ApiKey | None:
-    """The credential with this SHA-256, also when it is revoked."""
-    row = connection.execute(_SQL["key_by_hash"], {"hash": hash}).fetchone()
-    return None if row is None else rows.key_from_row(row)
-
-
 def keys(connection: sqlite3.Connection, user_id: str | None) -> list[ApiKey]:
     """All credentials, or those of a user, oldest first."""
     sql = _SQL["keys"] if user_id is None else _SQL["keys_of_user"]

@@ -18,11 +18,6 @@ VALUES
         :last_used_at
     )
 
--- name: key_by_hash
-SELECT key_id, hash, name, user_id, graph_id, scope, created_at, revoked_at, admin, expires_at, last_used_at
-FROM api_keys
-WHERE hash = :hash
-
 -- name: keys
 SELECT key_id, hash, name, user_id, graph_id, scope, created_at, revoked_at, admin, expires_at, last_used_at
 FROM api_keys

@@ -338,10 +338,6 @@ class SqliteStore:
         """See `AccountStore.add_key`."""
         await self._writer.run(keys.add_key, key)
 
-    async def key_by_hash(self, hash: str) -> ApiKey | None:
-        """See `AccountStore.key_by_hash`."""
-        return await self._readers.run(keys.key_by_hash, hash)
-
     async def keys(self, user_id: str | None = None) -> Sequence[ApiKey]:
         """See `AccountStore.keys`."""
         return await self._readers.run(keys.keys, user_id)

@@ -12,7 +12,7 @@ nodes at the same distance together and lets strength order them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,8 @@ _FAN_OUT = 500
 """Relationships followed from one node, strongest first."""
 _FAN_OUT_WITH_PATTERN = 10_000
 """A pattern drops most of them, so more are looked at."""
+_LOOKED_UP = 32
+"""Nodes whose relationships are looked up at once; the index is locked that long."""
 _MAX_FOLLOWED = 20_000
 """Relationships followed in one call; a denser neighbourhood is cut there, and `truncated` says so."""
 
@@ -269,11 +271,11 @@ class _Walk:
         """The new nodes one hop beyond `border`, each by its strongest way."""
         fan_out = _FAN_OUT_WITH_PATTERN if self._matches else _FAN_OUT
         ways: dict[str, tuple[float, Neighbour]] = {}
-        for key in sorted(border, key=lambda key: (-border[key], key)):
+        ordered = sorted(border, key=lambda key: (-border[key], key))
+        for key, neighbours in self._neighbours(ordered, fan_out):
             if self._followed >= _MAX_FOLLOWED:
                 self.truncated = True
                 break
-            neighbours = self._index.neighbours(key, fan_out)
             self._followed += len(neighbours)
             self.truncated |= len(neighbours) == fan_out
             for neighbour in neighbours:
@@ -283,6 +285,13 @@ class _Walk:
                 if neighbour.key not in ways or way > ways[neighbour.key][0]:
                     ways[neighbour.key] = (way, neighbour)
         return ways
+
+    def _neighbours(self, keys: Sequence[str], fan_out: int) -> Iterator[tuple[str, list[Neighbour]]]:
+        """Each key and its neighbours, looked up some at a time: most keys have few."""
+        for start in range(0, len(keys), _LOOKED_UP):
+            part = keys[start : start + _LOOKED_UP]
+            for key, (neighbours, _) in zip(part, self._index.neighbours_of(part, fan_out), strict=True):
+                yield key, neighbours
 
     def _matching(self, keys: Collection[str]) -> dict[str, float]:
         """How well each node matches the question, in [0, 1]; nothing without a question."""

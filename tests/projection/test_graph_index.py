@@ -19,6 +19,7 @@ from hivemem.domain.node import EnrichmentStatus
 from hivemem.errors import Corruption
 from hivemem.projection import GraphIndex, inverted_index
 from hivemem.projection import vectors as vectors_module
+from hivemem.projection.postings import Postings
 from hivemem.retrieval.analyse import analyse_query
 from hivemem.storage.memory import MemoryStore
 from tests.support.builders import (
@@ -288,6 +289,26 @@ def test_a_search_in_another_thread_sees_whole_pages_only() -> None:
             finished.set()
         assert set[int]().union(*(watcher.result() for watcher in watchers)) <= {0, len(names)}
     assert found(index, f"round{rounds - 1}")[:1] == ["key_00"]
+
+
+def test_searches_go_on_while_the_index_clears_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = GraphIndex(0)
+    index.apply(page(1, *(node(f"key_{number}", "a garden") for number in range(20))))
+    compacted, meanwhile = Postings.compacted, list[object]()
+
+    def watched(postings: Postings) -> object:
+        # None where a lock is held.
+        meanwhile.append(index.neighbours_at_once(["key_1"], 5, at_most=10))
+        meanwhile.append(found(index, "garden"))
+        return compacted(postings)
+
+    monkeypatch.setattr(Postings, "compacted", watched)
+    removals = tuple(Removal(kind=Kind.NODE, id=f"key_{n}", revision=2) for n in range(2, 20))
+    index.apply(page(2, removals=removals))
+    assert meanwhile == [[([], 0)], ["key_0", "key_1"]]
+    assert found(index, "garden") == ["key_0", "key_1"]
+    index.apply(page(3, node("key_9", "a pump in the garden")))
+    assert found(index, "pump") == ["key_9"]
 
 
 @pytest.fixture

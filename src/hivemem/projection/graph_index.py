@@ -121,6 +121,11 @@ class GraphIndex:
             with self._lock:
                 self._apply(page, own_terms)
                 self._revision = page.revision
+            if self._postings.compacts:
+                # Seconds in a large graph; searches go on meanwhile.
+                compacted = self._postings.compacted()
+                with self._lock:
+                    self._postings.adopt(compacted)
 
     def apply_at_once(self, page: ChangePage) -> bool:
         """Do what `apply` does, if that takes less time than a thread needs to begin; else do nothing.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,20 @@ _TERM_BYTES = 340
 """A vocabulary entry: dict slot, string, posting array object, list slots (measured)."""
 _DOCUMENT_BYTES = 30
 """A document: its cells in the arrays, which have room for as many again at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """The content of an index without what was removed; fields as in `InvertedIndex`."""
+
+    terms: list[str]
+    term_numbers: dict[str, int]
+    largest_tf: list[int]
+    postings: list[array[int]]
+    forward: array[int]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+    node_of: NDArray[np.int32]
 
 
 class InvertedIndex:
@@ -120,7 +135,6 @@ class InvertedIndex:
             if frequency > largest[number]:
                 largest[number] = frequency
         self._posting_count += len(pairs)
-        self._compact_if_worth_it()
         return True
 
     def remove(self, key: str) -> bool:
@@ -132,7 +146,6 @@ class InvertedIndex:
         self._forget(ordinal)
         self._place_of[node] = 0
         self._nodes.release(node)
-        self._compact_if_worth_it()
         return True
 
     def terms_of(self, key: str) -> DocumentTerms | None:
@@ -233,12 +246,16 @@ class InvertedIndex:
         dead = self._ordinals - self._documents + further
         return dead > _COMPACT_MINIMUM and dead > self._documents - further
 
-    def _compact_if_worth_it(self) -> None:
-        if self._compacts(0):
-            self._compact()
+    @property
+    def compacts(self) -> bool:
+        """Whether so much was removed that clearing up is worth it; whoever makes changes then does it."""
+        return self._compacts(0)
 
-    def _compact(self) -> None:
-        """Drop removed documents and terms that nobody holds any more; ordinals keep their order."""
+    def compacted(self) -> Compacted:
+        """What stays without removed documents and terms that nobody holds any more, in the same order.
+
+        Searches may go on meanwhile, changes may not.
+        """
         alive = self._alive[: self._ordinals]
         new_ordinal = np.cumsum(alive, dtype=np.int64) - 1
         sizes = np.fromiter(map(len, self._postings), dtype=np.int64, count=len(self._postings))
@@ -262,23 +279,39 @@ class InvertedIndex:
                     postings.append(array("q", moved[at : at + 8 * size]))
                     at += 8 * size
             start = stop
-        sizes = np.diff(self._starts[: self._ordinals + 1])
-        pairs = np.frombuffer(self._forward, dtype=np.int32).reshape(-1, 2)[np.repeat(alive, sizes >> 1)]
+        list_sizes = np.diff(self._starts[: self._ordinals + 1])
+        pairs = np.frombuffer(self._forward, dtype=np.int32).reshape(-1, 2)
+        pairs = pairs[np.repeat(alive, list_sizes >> 1)]
         pairs[:, 0] = new_number[pairs[:, 0]]
         kept_terms = np.flatnonzero(held).tolist()
-        self._terms = [self._terms[number] for number in kept_terms]
-        self._largest_tf = [self._largest_tf[number] for number in kept_terms]
-        self._term_numbers = {term: number for number, term in enumerate(self._terms)}
-        self._postings, self._removed_from = postings, [0] * len(postings)
-        self._lengths = self._lengths[: len(alive)][alive]
-        self._node_of = self._node_of[: len(alive)][alive]
-        self._alive = np.ones(len(self._lengths), dtype=np.bool_)
-        self._place_of[self._node_of] = np.arange(1, len(self._node_of) + 1)
-        self._starts = np.concatenate(([0], np.cumsum(sizes[alive])))
-        self._forward = array("i", pairs.tobytes())
+        terms = [self._terms[number] for number in kept_terms]
+        return Compacted(
+            terms=terms,
+            term_numbers={term: number for number, term in enumerate(terms)},
+            largest_tf=[self._largest_tf[number] for number in kept_terms],
+            postings=postings,
+            forward=array("i", pairs.tobytes()),
+            starts=np.concatenate(([0], np.cumsum(list_sizes[alive]))),
+            lengths=self._lengths[: len(alive)][alive],
+            node_of=self._node_of[: len(alive)][alive],
+        )
+
+    def adopt(self, compacted: Compacted) -> None:
+        """Go on with what `compacted` gave, with no change in between; takes milliseconds."""
+        self._terms = compacted.terms
+        self._term_numbers = compacted.term_numbers
+        self._largest_tf = compacted.largest_tf
+        self._postings = compacted.postings
+        self._removed_from = [0] * len(self._postings)
+        self._forward = compacted.forward
+        self._starts = compacted.starts
+        self._lengths = compacted.lengths
+        self._node_of = compacted.node_of
         self._ordinals = len(self._lengths)
+        self._alive = np.ones(self._ordinals, dtype=np.bool_)
+        self._place_of[self._node_of] = np.arange(1, self._ordinals + 1)
         self._slots = self._slots[:0]
-        self._posting_count = int(kept_sizes.sum())
+        self._posting_count = len(self._forward) // 2
         self._string_bytes = sum(map(len, self._terms))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hivemem.projection.arrays import largest_first, with_room
 from hivemem.projection.hits import TermHit, TermScore
-from hivemem.projection.inverted_index import InvertedIndex
+from hivemem.projection.inverted_index import Compacted, InvertedIndex
 from hivemem.projection.numbers import NodeNumbers
 from hivemem.retrieval.analyse import AnalysedQuery
 
@@ -266,8 +266,9 @@ class Postings(InvertedIndex):
             ordinals, frequencies = ordinals[held], packed[held].astype(np.int32)
         self._sums[ordinals] += self._parts(term, ordinals, frequencies)
 
-    def _compact(self) -> None:
-        super()._compact()
+    def adopt(self, compacted: Compacted) -> None:
+        """See `InvertedIndex.adopt`: terms have other numbers afterwards."""
+        super().adopt(compacted)
         self._least_lengths.clear()
 
     def _exact(self, plan: QueryPlan, ordinals: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -340,6 +340,61 @@ def test_any_memory_keeps_to_its_lines_and_the_size(texts: list[str], keys: str,
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]", found)
 
 
+def memory(key: str, text: str) -> dict[str, Any]:
+    return {"key": key, "node_type": "fact", "description": text, "score": 0.5, "expansion_context": []}
+
+
+def of_organization(*results: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"status": "included", "organization_id": "org_1", "name": "Acme", "results": results, **fields}
+
+
+def test_an_organizations_memory_follows_ones_own_under_its_name() -> None:
+    shared = {"organization_memory": of_organization() | {"results": [memory("policy", "30 days.")]}}
+    for own in ([memory("mine", "My leave.")], []):
+        lines = context({"results": own, **shared}, 2_000).split("\n")[2:-1]
+        assert lines == [
+            *["- mine (fact, relevance 0.50): My leave."][: len(own)],
+            "From the organization 'Acme', for hm_get_nodes with organization_id 'org_1':",
+            "- policy (fact, relevance 0.50): 30 days.",
+        ]
+
+
+@pytest.mark.parametrize("status", ["failed", "excluded", "selection_required", "selected_graph", None])
+def test_nothing_is_said_of_an_organization_that_was_not_searched(status: str | None) -> None:
+    answer = {"results": [memory("mine", "My leave.")], "organization_memory": {"status": status}}
+    assert context(answer, 2_000).split("\n")[2:-1] == ["- mine (fact, relevance 0.50): My leave."]
+    assert context({**answer, "results": []}, 2_000) == ""
+
+
+def test_an_organization_takes_a_third_of_the_room_or_what_is_left() -> None:
+    long = [memory(f"key_{number}", "word " * 400) for number in range(9)]
+
+    def sizes(own: list[Any], shared: list[Any]) -> tuple[int, int]:
+        answer = {"results": own, "organization_memory": of_organization() | {"results": shared}}
+        found = context(answer, 4_000)
+        assert len(found) <= 4_000
+        own_part, _, shared_part = found.partition("From the organization")
+        return len(own_part), len(shared_part)
+
+    both = sizes(long, long)
+    assert both[0] > 2_400
+    assert 800 < both[1] < 1_400
+    assert sizes(long[:1], long)[1] > 2_000
+    assert sizes([], long)[1] > 3_000
+    assert sizes(long, [])[0] > 3_500
+
+
+@settings(max_examples=30, deadline=None)
+@given(name=st.text(max_size=200), text=st.text(max_size=400), room=st.integers(500, 2_000))
+def test_an_organization_cannot_leave_its_line(name: str, text: str, room: int) -> None:
+    shared = of_organization(name=name, organization_id=name) | {"results": [memory("a", text)] * 3}
+    found = context({"results": [memory("b", text)], "organization_memory": shared}, room)
+    assert len(found) <= room
+    lines = found.split("\n")
+    assert found.splitlines() == (lines if found else [])
+    assert all(line.startswith(("- ", "From the organization ")) for line in lines[2:-1])
+
+
 def test_the_reminder_comes_once_in_a_session(home: Path, hook: Hook, server: Server) -> None:
     stop = {"session_id": "s/../1", "hook_event_name": "Stop", "stop_hook_active": False}
 

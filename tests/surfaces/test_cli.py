@@ -81,7 +81,7 @@ def test_errors_have_their_exit_codes(hivemem: Any) -> None:
     hivemem("store", "fact_a", "One.")
     assert hivemem("store", "fact_a", "Two.", "--if-exists", "error")[0] == 6
     assert hivemem("store", "fact_a", "Two.", "--data", "{")[0] == 6
-    assert hivemem("recall", "x", "--organization-id", "acme")[0] == 6
+    assert hivemem("recall", "x", "--organization", "acme")[0] == 6
     assert hivemem("key", "revoke", "nope")[0] == 5
     assert hivemem("import", "/no/such/file.jsonl")[0] == 5
     assert hivemem("overview", "--set", "nonsense")[0] == 2

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hivemem.errors import Unavailable
+from hivemem.surfaces.cli.printing import print_answer
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Access
 from hivemem.surfaces.wire_json import json_size
 from tests.surfaces.company import WAYS, Company, company
@@ -236,3 +237,24 @@ async def test_both_lists_share_the_size_of_an_answer(firm: Company) -> None:
     alone = await firm.good("bea", "hm_recall", query="leave", organization_id=firm.acme.organization_id)
     assert alone["results"] == []
     assert json_size(alone["organization_memory"]["results"]) > max(sizes)
+
+
+async def test_people_read_whose_memory_it_is(firm: Company, capsys: pytest.CaptureFixture[str]) -> None:
+    acme = firm.acme.organization_id
+
+    async def printed(verb: str, who: str, name: str, **arguments: Any) -> str:
+        print_answer(verb, await firm.good(who, name, **arguments), as_json=False)
+        return capsys.readouterr().out
+
+    found = await printed("recall", "erin", "hm_recall", query="leave")
+    own, _, theirs = found.partition(f"organization Acme ({acme})")
+    assert "my_leave" in own
+    assert "policy_leave" in theirs
+    assert "policy_leave" not in own
+    several = await printed("recall", "bea", "hm_recall", query="leave")
+    assert "choose one with --organization" in several
+    assert firm.boats.organization_id in several
+    assert "Acme" not in await printed("recall", "erin", "hm_recall", query="leave", organization_id="none")
+    assert f"{acme}  Acme" in await printed("overview", "erin", "hm_get_overview")
+    written = await printed("store", "acme", "hm_store", key="policy_car", description="Cars are shared.")
+    assert f"in the memory of Acme ({acme})" in written

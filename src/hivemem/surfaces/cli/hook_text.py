@@ -35,10 +35,10 @@ def context(answer: object, max_characters: int) -> str:
     Args:
         answer: The parsed JSON of `POST /recall`; anything unexpected in it is skipped.
         max_characters: Most characters of the result. Memories that do not fit are left out, the last of
-            those shown may be cut.
+            those shown may be cut. An organization's memories come last, in a third of the room or in what
+            one's own leave.
     """
-    results = answer.get("results") if isinstance(answer, dict) else None
-    if not isinstance(results, list):
+    if not isinstance(answer, dict):
         return ""
     # The stored texts are older than this number, so none of them can hold the closing tag.
     tag = f"memory-{os.urandom(8).hex()}"
@@ -50,15 +50,33 @@ def context(answer: object, max_characters: int) -> str:
     )
     tail = f"</{tag}>"
     room = max_characters - len(head) - len(tail)
-    lines: list[str] = []
-    for result in results:
-        if not isinstance(result, dict) or room < 80:
+    label, others = _of_organization(answer.get("organization_memory"))
+    wanted = len(label) + len(_listed(others, room - len(label)))
+    own = _listed(answer.get("results"), room - min(wanted, room // 3))
+    shared = _listed(others, room - len(own) - len(label))
+    return f"{head}{own}{label if shared else ''}{shared}{tail}" if own or shared else ""
+
+
+def _of_organization(memory: object) -> tuple[str, list[object]]:
+    """A line that says whose memories follow, and these memories; none when nothing was found."""
+    if not isinstance(memory, dict) or memory.get("status") != "included":
+        return "", []
+    results = memory.get("results")
+    if not isinstance(results, list) or not results:
+        return "", []
+    name = one_line(memory.get("name"), _MAX_KEY_CHARACTERS)
+    identity = one_line(memory.get("organization_id"), _MAX_KEY_CHARACTERS)
+    return f"From the organization {name!r}, for hm_get_nodes with organization_id {identity!r}:\n", results
+
+
+def _listed(results: object, room: int) -> str:
+    """The first memories that fit into `room` characters."""
+    text = ""
+    for result in results if isinstance(results, list) else ():
+        if not isinstance(result, dict) or room - len(text) < 80:
             break
-        block = _memory(result, min(room, _MAX_MEMORY_CHARACTERS))
-        if block:
-            lines.append(block)
-            room -= len(block)
-    return f"{head}{''.join(lines)}{tail}" if lines else ""
+        text += _memory(result, min(room - len(text), _MAX_MEMORY_CHARACTERS))
+    return text
 
 
 def _memory(result: dict[str, object], room: int) -> str:

@@ -23,6 +23,7 @@ _OPTION_NAMES = {
     "include_relationships": "--no-relationships",
     "include_session_relationships": "--session-relationships",
     "node_type": "--type",
+    "organization_id": "--organization",
 }
 _SHORT_NAMES = {"max_results": "-n"}
 _LOADS_MODELS = frozenset(("recall", "store", "update", "ingest", "find"))

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Answer = Mapping[str, Any]
@@ -26,6 +26,9 @@ def print_answer(verb: str, answer: Answer, *, as_json: bool) -> None:
         "restore": _restore,
     }
     lines = printers[verb](answer) if verb in printers else _as_json(answer)
+    if answer.get("write_target") and verb in printers:
+        target = answer["write_target"]
+        lines.append(f"{_INDENT}in the memory of {target['name']} ({target['organization_id']})")
     print("\n".join(lines))
     for warning in answer.get("warnings", ()):
         print(f"note: {warning}", file=sys.stderr)
@@ -42,10 +45,26 @@ def table(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _recall(answer: Answer) -> list[str]:
-    if not answer["results"]:
-        return ["nothing relevant is remembered"]
+    lines = _results(answer["results"]) or ["nothing relevant is remembered"]
+    return lines + _organization_memory(answer.get("organization_memory") or {"status": ""})
+
+
+def _organization_memory(memory: Answer) -> list[str]:
+    """What an organization knows, under its name, or why nothing of it is shown."""
+    if memory["status"] == "included":
+        found = _results(memory["results"]) or ["nothing relevant is remembered there"]
+        return ["", f"organization {memory['name']} ({memory['organization_id']})", *found]
+    if memory["status"] == "failed":
+        return ["", f"organization {memory.get('name', '')}: {memory['error']}"]
+    if memory["status"] == "selection_required":
+        known = [(f"{_INDENT}{one['organization_id']}", one["name"]) for one in memory["organizations"]]
+        return ["", "no organization was searched; choose one with --organization", *table(known)]
+    return []
+
+
+def _results(results: Sequence[Answer]) -> list[str]:
     lines: list[str] = []
-    for rank, item in enumerate(answer["results"], start=1):
+    for rank, item in enumerate(results, start=1):
         lines.append(f"{rank}. {item['score']:.3f}  {item['key']}  ({item['node_type']})")
         lines.append(_one_line(item["description"]))
         if item.get("reasons"):
@@ -111,6 +130,9 @@ def _overview(answer: Answer) -> list[str]:
             for one in answer["top_nodes"]
         ]
         lines += table(rows)
+    if answer.get("organizations"):
+        known = [(f"{_INDENT}{one['organization_id']}", one["name"]) for one in answer["organizations"]]
+        lines += ["", "your organizations", *table(known)]
     return lines
 
 

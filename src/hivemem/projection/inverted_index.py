@@ -205,6 +205,10 @@ class InvertedIndex:
         number = self._term_numbers.get(term, -1)
         return number if number >= 0 and len(self._postings[number]) > self._removed_from[number] else -1
 
+    def _present_ones(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of documents that were not removed."""
+        return ordinals if self._documents == self._ordinals else ordinals[self._alive[ordinals]]
+
     def _ordinal(self, key: str) -> int | None:
         node = self._nodes.find(key)
         if node is None or node >= len(self._place_of):

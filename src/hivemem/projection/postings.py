@@ -196,22 +196,22 @@ class Postings(InvertedIndex):
         terms = sorted(terms, key=lambda term: -term.bound)
         left = math.fsum(term.bound for term in terms)
         self._sums = with_room(self._sums, self._ordinals)
-        found = np.zeros(0, dtype=np.int64)
-        waiting: list[NDArray[np.int64]] = []
-        added = 0
+        parts: list[NDArray[np.int64]] = []
+        added, given = 0, 0.0
         for term in terms:
             length = len(self._postings[term.number])
-            reached = len(found) + sum(map(len, waiting))
+            reached = sum(map(len, parts))
             if length >= _PRUNE_MINIMUM and reached >= k and 8 * length > reached:
-                found, waiting = np.concatenate((found, *waiting)), []
-                present = found[self._alive[found]]
-                if _kth(self._sums.take(present), k) > left * (1.0 + _ROUNDING):
+                enough = left * (1.0 + _ROUNDING)
+                # No sum exceeds all bounds so far: without that to begin with, none has to be looked at.
+                if given > enough and self._above(parts, enough) >= k:
                     break
-            waiting.append(self._add_up(term))
+            parts.append(self._add_up(term))
+            given += term.bound
             left -= term.bound
             added += 1
-        touched = found = np.concatenate((found, *waiting))
-        found = found[self._alive[found]]
+        touched = np.concatenate(parts)
+        found = self._present_ones(touched)
         for term in terms[added:]:
             sums = self._sums.take(found)
             found = found[sums >= (_kth(sums, k) - left) * (1.0 - _ROUNDING)]
@@ -220,6 +220,10 @@ class Postings(InvertedIndex):
         sums = self._sums.take(found)
         self._sums[touched] = 0.0
         return found[sums >= _kth(sums, k) * (1.0 - _ROUNDING)]
+
+    def _above(self, parts: Sequence[NDArray[np.int64]], least: float) -> int:
+        """How many present documents of the parts have a larger sum."""
+        return sum(int(np.count_nonzero(self._sums.take(self._present_ones(part)) > least)) for part in parts)
 
     def _largest_share(self, number: int) -> float:
         """The most that tf / (tf + norm) can be in a document that holds the term, removed ones included.

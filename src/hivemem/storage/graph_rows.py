@@ -15,6 +15,8 @@ from hivemem.errors import Corruption, InvalidInput
 from hivemem.storage.states import ascii_folded, from_json, to_json
 from hivemem.storage.times import from_microseconds, to_microseconds
 
+_STATUSES = {status.value: status for status in EnrichmentStatus}
+
 
 def node_from_row(row: Sequence[Any]) -> Node:
     """The node of a row with the columns that every reading statement of nodes names, in its order.
@@ -32,11 +34,12 @@ def node_from_row(row: Sequence[Any]) -> Node:
             from_json(data),
             search_text,
             () if assets == "[]" else tuple(json.loads(assets)),
-            EnrichmentStatus(status),
+            # Looking it up in a dict takes a fifth of the time of the enum's own call.
+            _STATUSES.get(status) or EnrichmentStatus(status),
             write_version,
             revision,
-            from_microseconds(created_at),
-            from_microseconds(updated_at),
+            created := from_microseconds(created_at),
+            created if updated_at == created_at else from_microseconds(updated_at),
         )
     except (InvalidInput, ValueError) as error:
         raise damaged_row(Kind.NODE, key, error) from error

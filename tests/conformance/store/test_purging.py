@@ -59,6 +59,14 @@ async def people(store: Store, *, shared: bool = False) -> None:
         await store.put_member("org_one", "user_one", Role.ADMIN, minutes(1))
 
 
+async def colleagues(store: Store) -> None:
+    """Two users; the first graph is the first one's, the other one is their organization's."""
+    await store.add_user(user("user_two"), graph("graph_own", "user_two"))
+    await store.add_user(user(), graph())
+    await store.add_organization(organization(graph_id=OTHER_GRAPH), "user_two")
+    await store.put_member("org_one", "user_one", Role.MEMBER, minutes(1))
+
+
 async def purge(store: Store, limit: int) -> list[int]:
     """Rows that went in each step, until none was left."""
     steps: list[int] = []
@@ -81,7 +89,10 @@ async def test_an_empty_store_has_nothing_to_purge(store: Store) -> None:
 async def test_the_content_of_a_removed_graph_goes_in_pieces(
     store: Store, backend: Backend, remove: Remove
 ) -> None:
-    await people(store, shared=remove is remove_organization)
+    if remove is remove_user:
+        await colleagues(store)
+    else:
+        await people(store, shared=remove is remove_organization)
     await fill_graph(store, GRAPH, "secret")
     await fill_graph(store, OTHER_GRAPH, "public")
     before = await all_of(store, OTHER_GRAPH)
@@ -99,7 +110,7 @@ async def test_the_content_of_a_removed_graph_goes_in_pieces(
     assert await store.purge_graph(GRAPH) == 0
     assert await store.leftovers() == {}
     if remove is remove_user:
-        # Reports and exports of the user in other graphs went with the user.
+        # Reports and exports of the user at the organization went with the user.
         assert await store.export(OTHER_GRAPH, "export_1") is None
         await store.add_export(OTHER_GRAPH, export())
         for ordinal in range(3):

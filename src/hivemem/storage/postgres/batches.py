@@ -18,7 +18,7 @@ from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.graph import Deletion, GraphId, Kind, WriteBatch
 from hivemem.domain.node import Node
 from hivemem.errors import StaleWrite
-from hivemem.storage.postgres import edges, history, hyperedges, nodes, sessions
+from hivemem.storage.postgres import edges, history, hyperedges, nodes, purging, sessions
 from hivemem.storage.postgres.history import Change
 from hivemem.storage.postgres.transaction import Query, Transaction
 
@@ -59,6 +59,7 @@ async def apply(
     Raises:
         AllRefused: Every batch was planned on something that has changed; the caller rolls back.
     """
+    await purging.hold_graph(transaction, graph_id)
     revisions = sum(batch.changes_graph for batch in batches)
     events = sum(len(batch.timeline) for batch in batches)
     advance = history.advance(graph_id, revisions=revisions, events=events)

@@ -11,6 +11,7 @@ from typing import IO
 from hivemem.domain.graph import GraphId
 from hivemem.ports.files import CHUNK_BYTES, Blob, checked_sha256
 from hivemem.storage.files_memory import check_size, chunks_of, damaged, missing
+from hivemem.storage.postgres import purging
 from hivemem.storage.postgres.pool import Pool
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Transaction
@@ -98,6 +99,7 @@ class PostgresFiles:
 async def _put(transaction: Transaction, graph_id: GraphId, blob: Blob, arrived: IO[bytes]) -> None:
     own = {"graph_id": graph_id, "content_hash": blob.sha256}
     stored_at = to_microseconds(blob.stored_at)
+    await purging.hold_graph(transaction, graph_id)
     await transaction.send(_SQL["put_blob"], {**own, "size_bytes": blob.size_bytes, "stored_at": stored_at})
     await transaction.send(_SQL["drop_chunks"], own)
     arrived.seek(0)

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg.types.numeric import Int8BinaryDumper
 
-from hivemem.errors import Corruption, HivememError, InvalidInput, Unavailable
+from hivemem.errors import Corruption, HivememError, InvalidInput, NotFound, Unavailable
 
 Connection: TypeAlias = "psycopg.AsyncConnection[TupleRow]"
 
@@ -35,6 +35,8 @@ _ENDED = frozenset(("57P01", "57P02", "57P03", "57P05", "25P03"))
 _BROKEN_BYTES = frozenset(("XX001", "XX002"))
 _NOT_STORABLE = frozenset(("22021", "22P05", "22003", "54000"))
 _NO_SCHEMA = frozenset(("3F000", "42P01", "42703"))
+_GRAPH_DELETED = "ZG001"
+"""What the function hold_graph of the schema raises."""
 _COLLISIONS = frozenset(("40001", "40P01"))
 
 
@@ -111,6 +113,7 @@ def our_errors(address: Address) -> Generator[None, None, None]:
     Raises:
         Unavailable: Unreachable, overloaded, locked for too long, out of disk, or without the right.
         Corruption: Damaged, or without our tables.
+        NotFound: A write to a graph that was deleted.
         InvalidInput: A text argument holds NUL or a lone surrogate, or an integer needs more than 64 bits.
     """
     try:
@@ -150,6 +153,8 @@ def translated(error: psycopg.Error, address: Address) -> HivememError | None:
         return InvalidInput(f"a value cannot be stored: {said}; send well-formed text without NUL.")
     if state in _NOT_STORABLE:
         return InvalidInput(f"a value cannot be stored: {said}; send a smaller one.")
+    if state == _GRAPH_DELETED:
+        return NotFound(said, code="graph_deleted")
     if state == "57014":
         return Unavailable(
             f"a statement in the database {address} was ended by its time limit; try again, or raise "

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hivemem.errors import Conflict, InvalidRequest
 from hivemem.storage.postgres.connection import Address, Connection, connect, our_errors
 from hivemem.storage.postgres.migrate import prepare_database
-from hivemem.storage.tables import GRAPH_TABLES
+from hivemem.storage.tables import EXPORT_TABLES, GRAPH_TABLES
 
 FIRST = "graph_counters"
 """The table whose shards the others lie beside; every write locks its row."""
@@ -26,15 +26,20 @@ DISTRIBUTED: tuple[str, ...] = (
     *(table.name for table in GRAPH_TABLES if table.name != FIRST),
     "blobs",
     "blob_chunks",
-    "exports",
-    "export_chunks",
+    *(table.name for table in EXPORT_TABLES),
 )
 
 LOCAL = (
     "schema_version",
     "users",
+    "organizations",
     "graphs",
+    "memberships",
+    "invitations",
+    "external_identities",
     "api_keys",
+    "deleted_graphs",
+    "audit_events",
     "oauth_clients",
     "oauth_grants",
     "oauth_tokens",

@@ -14,6 +14,8 @@ from hivemem.storage.postgres.rows import TYPES, Connection, open_connection
 from hivemem.storage.rows import Row
 from hivemem.storage.tables import GRAPH_TABLES, Table
 
+# Fails when the graph is deleted.
+_HOLD = "SELECT hold_graph(%s)"
 # Writers of the graph wait here for the end of the transaction.
 _LOCK = "SELECT revision FROM graph_counters WHERE graph_id = %s FOR UPDATE"
 _OTHER = "SELECT EXISTS (SELECT FROM {table} WHERE graph_id = %s AND NOT ({blank}))"
@@ -30,11 +32,13 @@ def fill_graph(address: Address, graph_id: str, rows: Callable[[Table], Iterable
 
     Raises:
         Unavailable: It cannot be reached, or is out of space.
+        NotFound: The graph was deleted.
     """
     with our_errors(address):
         connection = open_connection(address)
         try:
             with connection.transaction():
+                connection.execute(_HOLD, (graph_id,))
                 connection.execute(_LOCK, (graph_id,))
                 _clear(connection, graph_id)
                 for table in GRAPH_TABLES:

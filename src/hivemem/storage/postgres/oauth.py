@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from hivemem.domain.accounts import Account
+from hivemem.domain.graph import GraphId
 from hivemem.domain.oauth import (
     AuthorizationCode,
     Grant,
@@ -15,6 +17,7 @@ from hivemem.domain.oauth import (
     TokenState,
 )
 from hivemem.storage import oauth_rows as rows
+from hivemem.storage.postgres import account_locks as locks
 from hivemem.storage.postgres.statements import named_statements
 from hivemem.storage.postgres.transaction import Query, Transaction
 from hivemem.storage.times import to_microseconds
@@ -55,6 +58,12 @@ def sign_in(hash: str) -> Query[SignIn | None]:
     )
 
 
+async def send_out(transaction: Transaction, hash: str, external: str) -> bool:
+    """Note what an identity provider's answer must match; False when the sign-in is gone."""
+    arguments = {"hash": hash, "external": external}
+    return await transaction.ask(Query(sql=_SQL["send_out"], arguments=arguments, decode=bool))
+
+
 async def identify(transaction: Transaction, hash: str, identity: Identity, consent_hash: str) -> bool:
     """Note who signed in; False when the sign-in is gone."""
     arguments = {"hash": hash, "identity": rows.identity_to_text(identity), "consent_hash": consent_hash}
@@ -67,7 +76,9 @@ async def end_sign_in(transaction: Transaction, hash: str) -> bool:
 
 
 async def allow(transaction: Transaction, hash: str, grant: Grant, code: AuthorizationCode) -> bool:
-    """Turn a sign-in into a grant with a code; False, and nothing written, when the sign-in is gone."""
+    """Turn a sign-in into a grant with a code; False, and nothing written, when what it needs is gone."""
+    if not await locks.hold_grantable(transaction, grant.user_id, grant.graph_id, grant.key_id):
+        return False
     if not await end_sign_in(transaction, hash):
         return False
     await transaction.send(_SQL["add_grant"], rows.grant_arguments(grant))
@@ -126,6 +137,15 @@ def token(hash: str) -> Query[TokenState | None]:
         sql=_SQL["token"],
         arguments={"hash": hash},
         decode=lambda found: rows.token_state_from_row(found[0]) if found else None,
+    )
+
+
+def token_account(hash: str, graph_id: GraphId | None) -> Query[tuple[TokenState, Account] | None]:
+    """A token and the account behind it, in one statement: of one moment."""
+    return Query(
+        sql=_SQL["token_account"],
+        arguments={"hash": hash, "graph_id": graph_id},
+        decode=rows.token_account_from_rows,
     )
 
 

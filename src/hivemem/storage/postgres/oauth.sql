@@ -30,9 +30,15 @@ VALUES (:hash, :client_id, :request, :expires_at)
 ON CONFLICT (hash) DO NOTHING
 
 -- name: sign_in
-SELECT hash, request, expires_at, identity, consent_hash
+SELECT hash, request, expires_at, identity, consent_hash, external
 FROM oauth_sign_ins
 WHERE hash = :hash
+
+-- name: send_out
+UPDATE oauth_sign_ins
+SET external = :external
+WHERE hash = :hash
+RETURNING hash
 
 -- name: identify
 UPDATE oauth_sign_ins
@@ -86,11 +92,35 @@ ON CONFLICT (hash) DO NOTHING
 -- name: token
 SELECT t.hash, t.kind, t.scopes, t.expires_at, t.used_at,
     g.grant_id, g.client_id, g.user_id, g.graph_id, g.key_id, g.scopes, g.resource, g.created_at, g.revoked_at,
-    c.revoked_at, k.hash, k.name, k.user_id, k.graph_id, k.scope, k.created_at, k.revoked_at
+    c.revoked_at,
+    k.key_id, k.hash, k.name, k.user_id, k.graph_id, k.scope, k.created_at, k.revoked_at, k.admin, k.expires_at,
+    k.last_used_at
 FROM oauth_tokens AS t
 JOIN oauth_grants AS g ON g.grant_id = t.grant_id
 JOIN oauth_clients AS c ON c.client_id = g.client_id
 LEFT JOIN api_keys AS k ON k.key_id = g.key_id
+WHERE t.hash = :hash
+
+-- name: token_account
+-- One row for each organization of the user, one without any.
+SELECT t.hash, t.kind, t.scopes, t.expires_at, t.used_at,
+    g.grant_id, g.client_id, g.user_id, g.graph_id, g.key_id, g.scopes, g.resource, g.created_at, g.revoked_at,
+    c.revoked_at,
+    k.key_id, k.hash, k.name, k.user_id, k.graph_id, k.scope, k.created_at, k.revoked_at, k.admin, k.expires_at,
+    k.last_used_at,
+    u.user_id, u.name, u.created_at, u.operator, u.password_hash, u.write_organization_id,
+    place.graph_id, place.name, place.owner_id, place.organization_id, place.created_at, place.is_default,
+    place.frozen_at,
+    o.organization_id, o.name, og.graph_id, m.role, og.frozen_at
+FROM oauth_tokens AS t
+JOIN oauth_grants AS g ON g.grant_id = t.grant_id
+JOIN oauth_clients AS c ON c.client_id = g.client_id
+LEFT JOIN api_keys AS k ON k.key_id = g.key_id
+JOIN users AS u ON u.user_id = g.user_id
+LEFT JOIN graphs AS place ON place.graph_id = COALESCE(:graph_id, g.graph_id)
+LEFT JOIN memberships AS m ON m.user_id = g.user_id
+LEFT JOIN organizations AS o ON o.organization_id = m.organization_id
+LEFT JOIN graphs AS og ON og.organization_id = m.organization_id
 WHERE t.hash = :hash
 
 -- name: use_refresh_token

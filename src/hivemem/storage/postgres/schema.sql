@@ -18,33 +18,148 @@ CREATE TABLE schema_version (
 
 -- Who may use which graph -----------------------------------------------------------------------
 
+-- operator: 1 when they run this server. write_organization_id: where their writes go, NULL for their own
+-- memory; without a foreign key, since it ends by statements.
 CREATE TABLE users (
-    user_id    TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    name       TEXT COLLATE "C" NOT NULL UNIQUE,
-    created_at BIGINT           NOT NULL
+    user_id               TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name                  TEXT COLLATE "C" NOT NULL UNIQUE,
+    created_at            BIGINT           NOT NULL,
+    operator              BIGINT           NOT NULL DEFAULT 0,
+    password_hash         TEXT COLLATE "C",
+    write_organization_id TEXT COLLATE "C"
 );
 
+CREATE INDEX users_by_operator ON users (user_id) WHERE operator = 1;
+CREATE INDEX users_by_write_mode ON users (write_organization_id) WHERE write_organization_id IS NOT NULL;
+
+CREATE TABLE organizations (
+    organization_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name            TEXT COLLATE "C" NOT NULL UNIQUE,
+    created_at      BIGINT           NOT NULL
+);
+
+-- Defaults of columns, here and above and below, are for servers of the version before, which leave them out.
+-- kind: nothing reads it any more; those servers name it.
 CREATE TABLE graphs (
-    graph_id   TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    name       TEXT COLLATE "C" NOT NULL,
-    kind       TEXT COLLATE "C" NOT NULL,
-    owner_id   TEXT COLLATE "C" NOT NULL REFERENCES users,
-    created_at BIGINT           NOT NULL
+    graph_id        TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name            TEXT COLLATE "C" NOT NULL,
+    kind            TEXT COLLATE "C" NOT NULL DEFAULT 'personal',
+    owner_id        TEXT COLLATE "C" REFERENCES users,
+    created_at      BIGINT           NOT NULL,
+    organization_id TEXT COLLATE "C" UNIQUE REFERENCES organizations,
+    is_default      BIGINT           NOT NULL DEFAULT 0,
+    frozen_at       BIGINT,
+    CHECK ((owner_id IS NULL) <> (organization_id IS NULL))
 );
 
 CREATE INDEX graphs_by_owner ON graphs (owner_id, created_at);
+CREATE UNIQUE INDEX graphs_by_default ON graphs (owner_id) WHERE is_default = 1;
 
--- hash: SHA-256 of the whole key, in hexadecimal. The key itself is nowhere.
-CREATE TABLE api_keys (
-    key_id     TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    hash       TEXT COLLATE "C" NOT NULL UNIQUE,
-    name       TEXT COLLATE "C" NOT NULL,
-    user_id    TEXT COLLATE "C" NOT NULL REFERENCES users,
-    graph_id   TEXT COLLATE "C" NOT NULL REFERENCES graphs,
-    scope      TEXT COLLATE "C" NOT NULL,
-    created_at BIGINT           NOT NULL,
-    revoked_at BIGINT
+-- role: owner, admin or member.
+CREATE TABLE memberships (
+    organization_id TEXT COLLATE "C" NOT NULL REFERENCES organizations,
+    user_id         TEXT COLLATE "C" NOT NULL REFERENCES users,
+    role            TEXT COLLATE "C" NOT NULL,
+    joined_at       BIGINT           NOT NULL,
+    PRIMARY KEY (organization_id, user_id)
 );
+
+CREATE INDEX memberships_by_user ON memberships (user_id);
+
+-- hash: SHA-256 of the secret in the link.
+CREATE TABLE invitations (
+    hash            TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    organization_id TEXT COLLATE "C" NOT NULL REFERENCES organizations,
+    role            TEXT COLLATE "C" NOT NULL,
+    invited_by      TEXT COLLATE "C" NOT NULL REFERENCES users,
+    created_at      BIGINT           NOT NULL,
+    expires_at      BIGINT           NOT NULL,
+    used_at         BIGINT,
+    used_by         TEXT COLLATE "C"
+);
+
+CREATE INDEX invitations_by_organization ON invitations (organization_id, created_at, hash);
+CREATE INDEX invitations_by_maker ON invitations (invited_by);
+
+-- Who somebody is at an identity provider.
+CREATE TABLE external_identities (
+    issuer     TEXT COLLATE "C" NOT NULL,
+    subject    TEXT COLLATE "C" NOT NULL,
+    user_id    TEXT COLLATE "C" NOT NULL REFERENCES users,
+    created_at BIGINT           NOT NULL,
+    PRIMARY KEY (issuer, subject)
+);
+
+CREATE INDEX external_identities_by_user ON external_identities (user_id);
+
+-- hash: SHA-256 of the whole key, in hexadecimal. The key itself is nowhere. admin: 1 when it may administer.
+CREATE TABLE api_keys (
+    key_id       TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    hash         TEXT COLLATE "C" NOT NULL UNIQUE,
+    name         TEXT COLLATE "C" NOT NULL,
+    user_id      TEXT COLLATE "C" NOT NULL REFERENCES users,
+    graph_id     TEXT COLLATE "C" NOT NULL REFERENCES graphs,
+    scope        TEXT COLLATE "C" NOT NULL,
+    created_at   BIGINT           NOT NULL,
+    revoked_at   BIGINT,
+    admin        BIGINT           NOT NULL DEFAULT 0,
+    expires_at   BIGINT,
+    last_used_at BIGINT
+);
+
+CREATE INDEX api_keys_by_user ON api_keys (user_id, created_at, key_id);
+CREATE INDEX api_keys_by_graph ON api_keys (graph_id);
+
+-- Graphs that are gone for everybody. purged_at: when the last of their content was removed.
+CREATE TABLE deleted_graphs (
+    graph_id   TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    deleted_at BIGINT           NOT NULL,
+    purged_at  BIGINT
+);
+
+CREATE INDEX deleted_graphs_by_time ON deleted_graphs (deleted_at, graph_id);
+
+-- Every write to a graph calls this first. It waits for a deletion of the graph that is under way, holds off
+-- those that follow until the write is committed, and fails when the graph is deleted.
+CREATE FUNCTION hold_graph(held TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(
+        hashtextextended('hivemem graph ' || current_schema() || ' ' || held, 0)
+    );
+    IF EXISTS (SELECT FROM deleted_graphs WHERE graph_id = held) THEN
+        RAISE EXCEPTION 'the memory ''%'' was deleted; sign in again, or use a key of another.', held
+            USING ERRCODE = 'ZG001';
+    END IF;
+END
+$$;
+
+-- Who did what. Ids only; lines are added, never changed or removed.
+CREATE TABLE audit_events (
+    event_id        BIGINT           NOT NULL GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    at              BIGINT           NOT NULL,
+    action          TEXT COLLATE "C" NOT NULL,
+    user_id         TEXT COLLATE "C",
+    credential      TEXT COLLATE "C" NOT NULL,
+    graph_id        TEXT COLLATE "C",
+    organization_id TEXT COLLATE "C",
+    target          TEXT COLLATE "C",
+    address         TEXT COLLATE "C" NOT NULL,
+    request_id      TEXT COLLATE "C" NOT NULL,
+    detail          TEXT COLLATE "C" NOT NULL
+);
+
+CREATE INDEX audit_events_by_organization ON audit_events (organization_id, event_id);
+CREATE INDEX audit_events_by_graph ON audit_events (graph_id, event_id);
+CREATE INDEX audit_events_by_user ON audit_events (user_id, event_id);
+
+CREATE FUNCTION refuse_change_of_audit_log() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit log is append-only';
+END
+$$;
+
+CREATE TRIGGER audit_events_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_events
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change_of_audit_log();
 
 -- A graph ---------------------------------------------------------------------------------------
 
@@ -357,6 +472,8 @@ CREATE TABLE oauth_grants (
 CREATE INDEX oauth_grants_by_client ON oauth_grants (client_id);
 CREATE INDEX oauth_grants_by_user ON oauth_grants (user_id, created_at, grant_id);
 CREATE INDEX oauth_grants_by_time ON oauth_grants (created_at);
+CREATE INDEX oauth_grants_by_graph ON oauth_grants (graph_id);
+CREATE INDEX oauth_grants_by_key ON oauth_grants (key_id);
 
 -- hash, here and below: SHA-256 of a secret that is nowhere itself. kind: access or refresh.
 CREATE TABLE oauth_tokens (
@@ -385,13 +502,15 @@ CREATE INDEX oauth_codes_by_grant ON oauth_codes (grant_id);
 CREATE INDEX oauth_codes_by_end ON oauth_codes (expires_at);
 
 -- Sign-ins under way in a browser. request and identity are JSON; identity is NULL until somebody signed in.
+-- external: JSON that an identity provider's answer must match.
 CREATE TABLE oauth_sign_ins (
     hash         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     client_id    TEXT COLLATE "C" NOT NULL REFERENCES oauth_clients ON DELETE CASCADE,
     request      TEXT COLLATE "C" NOT NULL,
     expires_at   BIGINT           NOT NULL,
     identity     TEXT COLLATE "C",
-    consent_hash TEXT COLLATE "C"
+    consent_hash TEXT COLLATE "C",
+    external     TEXT COLLATE "C"
 );
 
 CREATE INDEX oauth_sign_ins_by_client ON oauth_sign_ins (client_id);

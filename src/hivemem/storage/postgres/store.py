@@ -6,11 +6,25 @@ the functions of the modules beside this one. Any number of servers may use the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from hivemem.domain.access import ApiKey
-from hivemem.domain.accounts import Graph, User
+from hivemem.domain.accounts import (
+    Account,
+    AuditEvent,
+    AuditQuery,
+    DeletedGraph,
+    ExternalIdentity,
+    Graph,
+    Invitation,
+    Leftovers,
+    Member,
+    Organization,
+    Role,
+    User,
+)
 from hivemem.domain.edge import Edge, EdgeIdentity, Hyperedge, HyperedgeIdentity
 from hivemem.domain.exports import Export
 from hivemem.domain.files import StoredFile
@@ -35,32 +49,39 @@ from hivemem.domain.skills import CustomSkill
 from hivemem.domain.tokens import TokenReport
 from hivemem.ports.observer import Observers
 from hivemem.storage.postgres import (
-    access,
+    audit,
     changes,
     edges,
     exports,
     files,
     history,
     hyperedges,
+    keys,
     leases,
     nodes,
     oauth,
+    organizations,
+    purging,
     sessions,
     skills,
     tokens,
+    users,
 )
 from hivemem.storage.postgres.blobs import PostgresFiles
 from hivemem.storage.postgres.connection import Address
 from hivemem.storage.postgres.groups import GroupCommit
 from hivemem.storage.postgres.migrate import prepare_database
 from hivemem.storage.postgres.pool import Pool
-from hivemem.storage.postgres.transaction import findable
+from hivemem.storage.postgres.transaction import Transaction, findable
+
+T = TypeVar("T")
 
 
 class PostgresStore:
     """Memory graphs in one database; make it with `open`, and close it."""
 
-    def __init__(self, pool: Pool, observers: Observers | None = None) -> None:
+    def __init__(self, address: Address, pool: Pool, observers: Observers | None = None) -> None:
+        self._address = address
         self._pool = pool
         self._observers = observers or Observers()
         self._groups = GroupCommit(pool)
@@ -96,7 +117,7 @@ class PostgresStore:
         await prepare_database(address, upgrade=migrate)
         pool = Pool(address, size=connections, wait_seconds=wait_seconds, statement_seconds=statement_seconds)
         await pool.open()
-        return cls(pool, observers)
+        return cls(address, pool, observers)
 
     async def revision(self, graph_id: GraphId) -> int:
         """See `GraphStore.revision`."""
@@ -189,8 +210,8 @@ class PostgresStore:
     async def touch(self, graph_id: GraphId, session_id: str, keys: Collection[str], at: datetime) -> None:
         """See `SessionStore.touch`."""
         # When the answer to the commit is lost, a touch may be counted twice, which no answer tells.
-        await self._pool.write(
-            lambda transaction: sessions.touch(transaction, graph_id, session_id, keys, at)
+        await self._add(
+            graph_id, lambda transaction: sessions.touch(transaction, graph_id, session_id, keys, at)
         )
 
     async def touched(
@@ -222,49 +243,239 @@ class PostgresStore:
         return TimelineEvent(id=(await self._groups.apply(graph_id, batch)).last_event, entry=entry)
 
     async def add_user(self, user: User, graph: Graph) -> None:
-        """See `AccessStore.add_user`."""
+        """See `AccountStore.add_user`."""
         await self._pool.write(
-            lambda transaction: access.add_user(transaction, user, graph),
-            happened=lambda transaction, _: access.user_was_added(transaction, user),
+            lambda transaction: users.add_user(transaction, user, graph),
+            happened=lambda transaction, _: users.user_was_added(transaction, user),
         )
+
+    async def user(self, user_id: str) -> User | None:
+        """See `AccountStore.user`."""
+        return await self._pool.ask(users.user(user_id))
+
+    async def user_by_name(self, name: str) -> User | None:
+        """See `AccountStore.user_by_name`."""
+        return await self._pool.ask(users.user_by_name(name))
 
     async def users(self) -> Sequence[User]:
-        """See `AccessStore.users`."""
-        return await self._pool.ask(access.users())
+        """See `AccountStore.users`."""
+        return await self._pool.ask(users.users())
+
+    async def put_user(self, user: User) -> None:
+        """See `AccountStore.put_user`."""
+        # Made a second time, it changes nothing more; so do the other writes here that do not ask.
+        await self._pool.write(lambda transaction: users.put_user(transaction, user))
+
+    async def remove_user(self, user_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_user`."""
+        return await self._pool.write(
+            lambda transaction: users.remove_user(transaction, user_id, at),
+            happened=lambda transaction, removed: users.user_was_removed(transaction, user_id, removed),
+        )
+
+    async def add_graph(self, graph: Graph) -> None:
+        """See `AccountStore.add_graph`."""
+        await self._pool.write(
+            lambda transaction: users.add_graph(transaction, graph),
+            happened=lambda transaction, _: users.graph_was_added(transaction, graph),
+        )
+
+    async def graph(self, graph_id: str) -> Graph | None:
+        """See `AccountStore.graph`."""
+        return await self._pool.ask(users.graph(graph_id))
 
     async def graphs(self, owner_id: str) -> Sequence[Graph]:
-        """See `AccessStore.graphs`."""
-        return await self._pool.ask(access.graphs(owner_id))
+        """See `AccountStore.graphs`."""
+        return await self._pool.ask(users.graphs(owner_id))
+
+    async def graph_ids(self) -> Sequence[GraphId]:
+        """See `AccountStore.graph_ids`."""
+        return await self._pool.ask(users.graph_ids())
+
+    async def put_graph(self, graph: Graph) -> bool:
+        """See `AccountStore.put_graph`."""
+        return await self._pool.write(lambda transaction: users.put_graph(transaction, graph))
+
+    async def remove_graph(self, graph_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_graph`."""
+        return await self._pool.write(
+            lambda transaction: users.remove_graph(transaction, graph_id, at),
+            happened=lambda transaction, removed: users.graph_was_removed(transaction, graph_id, removed),
+        )
+
+    async def add_organization(self, organization: Organization, owner_id: str) -> None:
+        """See `AccountStore.add_organization`."""
+        await self._pool.write(
+            lambda transaction: organizations.add(transaction, organization, owner_id),
+            happened=lambda transaction, _: organizations.was_added(transaction, organization),
+        )
+
+    async def organization(self, organization_id: str) -> Organization | None:
+        """See `AccountStore.organization`."""
+        return await self._pool.ask(organizations.organization(organization_id))
+
+    async def organizations(self) -> Sequence[Organization]:
+        """See `AccountStore.organizations`."""
+        return await self._pool.ask(organizations.organizations())
+
+    async def rename_organization(self, organization_id: str, name: str) -> bool:
+        """See `AccountStore.rename_organization`."""
+        return await self._pool.write(
+            lambda transaction: organizations.rename(transaction, organization_id, name)
+        )
+
+    async def remove_organization(self, organization_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_organization`."""
+        return await self._pool.write(
+            lambda transaction: organizations.remove(transaction, organization_id, at),
+            happened=lambda transaction, removed: organizations.was_removed(
+                transaction, organization_id, removed
+            ),
+        )
+
+    async def members(self, organization_id: str) -> Sequence[Member]:
+        """See `AccountStore.members`."""
+        return await self._pool.ask(organizations.members(organization_id))
+
+    async def put_member(self, organization_id: str, user_id: str, role: Role, at: datetime) -> None:
+        """See `AccountStore.put_member`."""
+        await self._pool.write(
+            lambda transaction: organizations.put_member(transaction, organization_id, user_id, role, at)
+        )
+
+    async def remove_member(self, organization_id: str, user_id: str, at: datetime) -> bool:
+        """See `AccountStore.remove_member`."""
+        return await self._pool.write(
+            lambda transaction: organizations.remove_member(transaction, organization_id, user_id, at),
+            happened=lambda transaction, removed: organizations.member_was_removed(
+                transaction, organization_id, user_id, removed
+            ),
+        )
+
+    async def add_invitation(self, invitation: Invitation) -> None:
+        """See `AccountStore.add_invitation`."""
+        await self._pool.write(lambda transaction: organizations.add_invitation(transaction, invitation))
+
+    async def invitation(self, hash: str) -> Invitation | None:
+        """See `AccountStore.invitation`."""
+        return await self._pool.ask(organizations.invitation(hash))
+
+    async def invitations(self, organization_id: str) -> Sequence[Invitation]:
+        """See `AccountStore.invitations`."""
+        return await self._pool.ask(organizations.invitations(organization_id))
+
+    async def accept_invitation(self, hash: str, user_id: str, at: datetime) -> bool:
+        """See `AccountStore.accept_invitation`."""
+        return await self._pool.write(
+            lambda transaction: organizations.accept_invitation(transaction, hash, user_id, at),
+            happened=lambda transaction, accepted: organizations.invitation_was_accepted(
+                transaction, hash, user_id, at, accepted
+            ),
+        )
+
+    async def remove_invitation(self, hash: str) -> bool:
+        """See `AccountStore.remove_invitation`."""
+        return await self._pool.write(
+            lambda transaction: organizations.remove_invitation(transaction, hash),
+            happened=lambda transaction, removed: organizations.invitation_was_removed(
+                transaction, hash, removed
+            ),
+        )
 
     async def add_key(self, key: ApiKey) -> None:
-        """See `AccessStore.add_key`."""
+        """See `AccountStore.add_key`."""
         await self._pool.write(
-            lambda transaction: access.add_key(transaction, key),
-            happened=lambda transaction, _: access.key_was_added(transaction, key),
+            lambda transaction: keys.add_key(transaction, key),
+            happened=lambda transaction, _: keys.key_was_added(transaction, key),
         )
 
-    async def key_by_hash(self, hash: str) -> ApiKey | None:
-        """See `AccessStore.key_by_hash`."""
-        return await self._pool.ask(access.key_by_hash(hash))
-
-    async def keys(self) -> Sequence[ApiKey]:
-        """See `AccessStore.keys`."""
-        return await self._pool.ask(access.keys())
+    async def keys(self, user_id: str | None = None) -> Sequence[ApiKey]:
+        """See `AccountStore.keys`."""
+        return await self._pool.ask(keys.keys(user_id))
 
     async def revoke_key(self, key_id: str, at: datetime) -> bool:
-        """See `AccessStore.revoke_key`."""
+        """See `AccountStore.revoke_key`."""
         return await self._pool.write(
-            lambda transaction: access.revoke_key(transaction, key_id, at),
-            happened=lambda transaction, _: access.key_was_revoked(transaction, key_id, at),
+            lambda transaction: keys.revoke_key(transaction, key_id, at),
+            happened=lambda transaction, _: keys.key_was_revoked(transaction, key_id, at),
         )
+
+    async def key_used(self, key_id: str, at: datetime) -> None:
+        """See `AccountStore.key_used`."""
+        await self._pool.write(lambda transaction: keys.key_used(transaction, key_id, at))
+
+    async def key_account(self, hash: str) -> tuple[ApiKey, Account] | None:
+        """See `AccountStore.key_account`."""
+        return await self._pool.ask(keys.key_account(hash))
+
+    async def account(self, user_id: str, graph_id: str) -> Account | None:
+        """See `AccountStore.account`."""
+        return await self._pool.ask(keys.account(user_id, graph_id))
+
+    async def add_external_identity(self, identity: ExternalIdentity) -> None:
+        """See `AccountStore.add_external_identity`."""
+        await self._pool.write(
+            lambda transaction: users.add_identity(transaction, identity),
+            happened=lambda transaction, _: users.identity_was_added(transaction, identity),
+        )
+
+    async def user_by_external_identity(self, issuer: str, subject: str) -> User | None:
+        """See `AccountStore.user_by_external_identity`."""
+        return await self._pool.ask(users.user_by_identity(issuer, subject))
+
+    async def external_identities(self, user_id: str) -> Sequence[ExternalIdentity]:
+        """See `AccountStore.external_identities`."""
+        return await self._pool.ask(users.identities(user_id))
+
+    async def remove_external_identity(self, issuer: str, subject: str) -> bool:
+        """See `AccountStore.remove_external_identity`."""
+        return await self._pool.write(
+            lambda transaction: users.remove_identity(transaction, issuer, subject),
+            happened=lambda transaction, removed: users.identity_was_removed(
+                transaction, issuer, subject, removed
+            ),
+        )
+
+    async def deleted_graphs(self, since: datetime | None = None) -> Sequence[DeletedGraph]:
+        """See `PurgeStore.deleted_graphs`."""
+        return await self._pool.ask(purging.deleted_graphs(since))
+
+    async def purge_graph(self, graph_id: GraphId, limit: int = 5000) -> int:
+        """See `PurgeStore.purge_graph`."""
+        return await self._pool.write(lambda transaction: purging.purge(transaction, graph_id, limit))
+
+    async def graph_purged(self, graph_id: GraphId, at: datetime) -> None:
+        """See `PurgeStore.graph_purged`."""
+        await self._pool.write(lambda transaction: purging.purged(transaction, graph_id, at))
+
+    async def leftovers(self) -> Leftovers:
+        """See `PurgeStore.leftovers`."""
+        self._pool.check_open()
+        return await purging.leftovers(self._address)
+
+    async def reclaim(self) -> None:
+        """See `PurgeStore.reclaim`."""
+        self._pool.check_open()
+        await purging.reclaim(self._address)
+
+    async def add_audit_events(self, events: Sequence[AuditEvent]) -> None:
+        """See `AuditStore.add_audit_events`."""
+        await self._pool.write(
+            lambda transaction: audit.add(transaction, events),
+            happened=lambda transaction, ids: audit.were_added(transaction, ids),
+        )
+
+    async def audit_events(self, query: AuditQuery) -> Sequence[AuditEvent]:
+        """See `AuditStore.audit_events`."""
+        return await self._pool.ask(audit.events(query))
 
     async def record_tokens(self, graph_id: GraphId, report: TokenReport) -> TokenReport:
         """See `TokenStore.record_tokens`."""
-        return await self._pool.write(lambda transaction: tokens.record(transaction, graph_id, report))
+        return await self._add(graph_id, lambda transaction: tokens.record(transaction, graph_id, report))
 
     async def add_file(self, graph_id: GraphId, file: StoredFile) -> None:
         """See `FileStore.add_file`."""
-        await self._pool.write(lambda transaction: files.add_file(transaction, graph_id, file))
+        await self._add(graph_id, lambda transaction: files.add_file(transaction, graph_id, file))
 
     async def file(self, graph_id: GraphId, file_id: str) -> StoredFile | None:
         """See `FileStore.file`."""
@@ -306,6 +517,10 @@ class PostgresStore:
         """See `OAuthStore.sign_in`."""
         return await self._pool.ask(oauth.sign_in(hash))
 
+    async def send_out(self, hash: str, external: str) -> bool:
+        """See `OAuthStore.send_out`."""
+        return await self._pool.write(lambda transaction: oauth.send_out(transaction, hash, external))
+
     async def identify(self, hash: str, identity: Identity, consent_hash: str) -> bool:
         """See `OAuthStore.identify`."""
         return await self._pool.write(
@@ -346,6 +561,10 @@ class PostgresStore:
         """See `OAuthStore.oauth_token`."""
         return await self._pool.ask(oauth.token(hash))
 
+    async def token_account(self, hash: str, graph_id: GraphId | None) -> tuple[TokenState, Account] | None:
+        """See `OAuthStore.token_account`."""
+        return await self._pool.ask(oauth.token_account(hash, graph_id))
+
     async def exchange_refresh_token(
         self, hash: str, tokens: Sequence[Token], at: datetime, reusable_from: datetime
     ) -> bool:
@@ -360,7 +579,9 @@ class PostgresStore:
 
     async def add_export(self, graph_id: GraphId, export: Export) -> Export:
         """See `ExportStore.add_export`."""
-        return await self._pool.write(lambda transaction: exports.add_export(transaction, graph_id, export))
+        return await self._add(
+            graph_id, lambda transaction: exports.add_export(transaction, graph_id, export)
+        )
 
     async def export(self, graph_id: GraphId, export_id: str) -> Export | None:
         """See `ExportStore.export`."""
@@ -397,7 +618,7 @@ class PostgresStore:
 
     async def put_skill(self, graph_id: GraphId, skill: CustomSkill) -> CustomSkill:
         """See `SkillStore.put_skill`."""
-        return await self._pool.write(lambda transaction: skills.put_skill(transaction, graph_id, skill))
+        return await self._add(graph_id, lambda transaction: skills.put_skill(transaction, graph_id, skill))
 
     async def skills(self, graph_id: GraphId) -> Sequence[CustomSkill]:
         """See `SkillStore.skills`."""
@@ -416,6 +637,15 @@ class PostgresStore:
     async def release_lease(self, name: str, holder: str) -> None:
         """See `LeaseStore.release_lease`."""
         await self._pool.write(lambda transaction: leases.release(transaction, name, holder))
+
+    async def _add(self, graph_id: GraphId, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """The result of a write that adds to a graph: refused when the graph is deleted."""
+
+        async def held(transaction: Transaction) -> T:
+            await purging.hold_graph(transaction, graph_id)
+            return await work(transaction)
+
+        return await self._pool.write(held)
 
     def blobs(self, graph_id: GraphId) -> PostgresFiles:
         """The bytes of a graph's files, in the same database."""

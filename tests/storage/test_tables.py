@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -25,6 +26,8 @@ from hivemem.storage.tables import (
 )
 from tests.support.postgres import fresh_database
 
+KEPT_FOR_THE_VERSION_BEFORE = {("graphs", "kind")}
+"""Columns of PostgreSQL that servers name which are not upgraded yet; migration 0006 says more."""
 POSTGRES_TYPES = {"text": ColumnKind.TEXT, "bigint": ColumnKind.INTEGER, "bytea": ColumnKind.BYTES}
 SQLITE_TYPES = {"TEXT": ColumnKind.TEXT, "INTEGER": ColumnKind.INTEGER, "BLOB": ColumnKind.BYTES}
 
@@ -106,7 +109,7 @@ def postgres_tables(url: str) -> list[Table]:
             columns=tuple(
                 Column(name=column, kind=POSTGRES_TYPES[kind], nullable=nullable == "YES")
                 for table, column, kind, nullable, _ in columns
-                if table == name
+                if table == name and (table, column) not in KEPT_FOR_THE_VERSION_BEFORE
             ),
         )
         for name in sorted({table for table, *_ in columns} - LEFT_BEHIND.keys())
@@ -116,7 +119,12 @@ def postgres_tables(url: str) -> list[Table]:
 def test_the_list_is_the_schema_of_postgresql() -> None:
     url = fresh_database()
     asyncio.run(prepare_postgres(Address.parse(url)))
-    assert by_name(list(TABLES)) == postgres_tables(url)
+    # Columns that came later are at the end there; copies name every column.
+    assert [in_order(table) for table in by_name(list(TABLES))] == [*map(in_order, postgres_tables(url))]
+
+
+def in_order(table: Table) -> Table:
+    return replace(table, columns=tuple(sorted(table.columns, key=lambda column: column.name)))
 
 
 def test_a_row_comes_after_those_that_it_names(path: Path) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hivemem.domain.edge import Edge, Hyperedge
 from hivemem.domain.graph import Kind
-from hivemem.projection.arrays import at_least_kth, with_room
+from hivemem.projection.arrays import at_least_kth, at_least_kth_by, with_room
 from hivemem.projection.hits import Neighbour
 from hivemem.projection.numbers import NodeNumbers
 
@@ -167,7 +167,7 @@ class Adjacency:
         if len(numbers) > MAX_NODE_LABELS:
             newest = np.full(len(numbers), np.iinfo(np.int64).min)
             np.maximum.at(newest, inverse, self._row_created[rows])
-            certain, tied = _first_by(MAX_NODE_LABELS, -counts, newest)
+            certain, tied = at_least_kth_by(MAX_NODE_LABELS, -counts, newest)
             names = heapq.nsmallest(MAX_NODE_LABELS - len(certain), self._label_names(numbers[tied]))
             return tuple(sorted((*names, *self._label_names(numbers[certain]))))
         return tuple(sorted(self._label_names(numbers)))
@@ -238,7 +238,7 @@ class Adjacency:
         strength = self._strength(owner, others)
         created = self._row_created[owner]
         if len(nodes) == 1 and len(owner) > limit:
-            certain, tied = _first_by(limit, strength, created)
+            certain, tied = at_least_kth_by(limit, strength, created)
             if len(certain) + len(tied) > limit:
                 # Thousands can tie after an import; their ids alone are compared.
                 ids = [self._row_ids[row] for row in owner[tied].tolist()]
@@ -385,22 +385,3 @@ class Adjacency:
         ends = np.append(first, len(members))[1:].tolist()
         for node, start, end in zip(nodes.tolist(), first.tolist(), ends, strict=True):
             self._node_rows[node] = array("i", row_of[4 * start : 4 * end])
-
-
-def _first_by(
-    k: int, first: NDArray[np.number], then: NDArray[np.number]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of the `k` largest by (`first`, `then`): the certain ones, and all that tie for the rest.
-
-    At least one ties, unless there are at most `k` values: then all are certain.
-    """
-    candidates = at_least_kth(first, k)
-    if len(candidates) <= k:
-        return candidates, candidates[:0]
-    border = first[candidates].min()
-    above = candidates[first[candidates] > border]
-    level = candidates[first[candidates] == border]
-    level = level[at_least_kth(then[level], k - len(above))]
-    border = then[level].min()
-    certain = np.concatenate((above, level[then[level] > border]))
-    return certain, level[then[level] == border]

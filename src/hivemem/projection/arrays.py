@@ -35,6 +35,25 @@ def at_least_kth(values: NDArray[Any], k: int) -> NDArray[np.intp]:
     return np.flatnonzero(values >= border)
 
 
+def at_least_kth_by(
+    k: int, first: NDArray[np.number], then: NDArray[np.number]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the `k` largest by (`first`, `then`): the certain ones, and all that tie for the rest.
+
+    At least one ties, unless there are at most `k` values: then all are certain.
+    """
+    candidates = at_least_kth(first, k)
+    if len(candidates) <= k:
+        return candidates, candidates[:0]
+    border = first[candidates].min()
+    above = candidates[first[candidates] > border]
+    level = candidates[first[candidates] == border]
+    level = level[at_least_kth(then[level], k - len(above))]
+    border = then[level].min()
+    certain = np.concatenate((above, level[then[level] > border]))
+    return certain, level[then[level] == border]
+
+
 def largest_first(values: NDArray[np.float64], k: int, name: Callable[[int], str]) -> list[int]:
     """Positions of the `k` largest values, largest first, equal ones in the order of their names.
 

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hivemem.domain.rates import MINUTE, Allowance, Bucket, Rate, taken
 from hivemem.ports.rates import RateCounts
+from hivemem.storage.postgres import PostgresStore
+from hivemem.storage.postgres import rates as postgres_rates
 from hivemem.storage.rates_memory import MemoryRateCounts
+from tests.support.postgres import fresh_database
 
 SECOND = 1_000_000
 START = 1_800_000_000 * SECOND
 
 
-@pytest.fixture
-async def counts() -> AsyncIterator[RateCounts]:
-    yield MemoryRateCounts()
+@pytest.fixture(params=["memory", "postgres"])
+async def counts(request: pytest.FixtureRequest) -> AsyncIterator[RateCounts]:
+    if request.param == "memory":
+        yield MemoryRateCounts()
+        return
+    store = await PostgresStore.open(fresh_database(), connections=2)
+    try:
+        yield store.rate_counts
+    finally:
+        await store.close()
 
 
 async def test_a_limit_is_for_each_subject_and_bucket_and_fills_up_again(counts: RateCounts) -> None:
@@ -99,3 +112,50 @@ async def test_memory_stays_bounded_and_the_busiest_are_remembered() -> None:
     for number in range(101):
         await take(f"other {number}", later)
     assert (await take("guesser", later)).remaining == 4
+
+
+async def test_servers_on_one_database_count_together() -> None:
+    url, rate = fresh_database(), Rate(calls=10, period=MINUTE)
+    stores = [await PostgresStore.open(url, connections=4) for _ in range(2)]
+    try:
+        found = await asyncio.gather(
+            *(
+                stores[number % 2].rate_counts.take(Bucket.WRITE, "user_a", rate, START)
+                for number in range(40)
+            )
+        )
+        passed = [one for one in found if one.allowed]
+        assert len(passed) == 10
+        assert sorted(one.remaining for one in passed) == list(range(10))
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def test_the_statement_does_what_the_rule_says() -> None:
+    store = await PostgresStore.open(fresh_database(), connections=1)
+    chosen = random.Random(7)
+    try:
+        for calls, period in ((1, 10), (3, MINUTE), (7, 1_000)):
+            rate, now, full_at = Rate(calls=calls, period=period), START, None
+            for _ in range(60):
+                now += chosen.choice((0, 0, rate.step // 2, rate.step, 2 * rate.step, -3 * rate.window))
+                expected = taken(rate, full_at, now)
+                full_at = expected.full_at
+                assert await store.rate_counts.take(Bucket.READ, f"user_{calls}", rate, now) == expected
+    finally:
+        await store.close()
+
+
+async def test_full_buckets_leave_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_rates, "_CLEAN_EVERY", 5)
+    url, rate = fresh_database(), Rate(calls=1, period=SECOND)
+    store = await PostgresStore.open(url, connections=1)
+    try:
+        for number in range(4):
+            await store.rate_counts.take(Bucket.SIGN_IN, f"address {number}", rate, START)
+        await store.rate_counts.take(Bucket.SIGN_IN, "late", rate, START + 2 * SECOND)
+    finally:
+        await store.close()
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT subject FROM rate_limits").fetchall() == [("late",)]

@@ -435,6 +435,7 @@ LEFT_BEHIND = {
     "exports": "live for a day; the copy makes its own",
     "export_chunks": "as exports",
     "leases": "which process does a piece of work now; none of them works on the copy",
+    "rate_limits": "counts of the present minute",
     "schema_version": "each database has its own",
 }
 """Tables that a copy does not take along, and why. They do not make a target full either."""

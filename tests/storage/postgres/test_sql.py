@@ -31,7 +31,7 @@ _ACCOUNTS = {
     "deleted_graphs",
     "audit_events",
 }
-ABOVE_GRAPHS = {*_ACCOUNTS, *_OAUTH, "leases", "schema_version"}
+ABOVE_GRAPHS = {*_ACCOUNTS, *_OAUTH, "leases", "rate_limits", "schema_version"}
 """Tables that are read before the graph of a caller is known, or belong to none."""
 FILES_ABOVE_GRAPHS = {
     "account_locks.sql",
@@ -40,6 +40,7 @@ FILES_ABOVE_GRAPHS = {
     "leases.sql",
     "oauth.sql",
     "organizations.sql",
+    "rates.sql",
     "users.sql",
 }
 """Their statements are about those tables; `purging.sql` has both kinds."""

@@ -46,6 +46,7 @@ LOCAL = (
     "oauth_codes",
     "oauth_sign_ins",
     "leases",
+    "rate_limits",
 )
 """What is asked before a graph is known, or belongs to none."""
 

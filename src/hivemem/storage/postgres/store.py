@@ -72,6 +72,7 @@ from hivemem.storage.postgres.connection import Address
 from hivemem.storage.postgres.groups import GroupCommit
 from hivemem.storage.postgres.migrate import prepare_database
 from hivemem.storage.postgres.pool import Pool
+from hivemem.storage.postgres.rates import PostgresRateCounts
 from hivemem.storage.postgres.transaction import Transaction, findable
 
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class PostgresStore:
     def __init__(self, address: Address, pool: Pool, observers: Observers | None = None) -> None:
         self._address = address
         self._pool = pool
+        self.rate_counts = PostgresRateCounts(pool)
         self._observers = observers or Observers()
         self._groups = GroupCommit(pool)
 

@@ -30,8 +30,9 @@ BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 # text is cut to it before it is tokenised, so that a megabyte costs what a window costs.
 _CHARACTERS_A_TOKEN = 16
 
-# Short texts are cut and then embedded whole: so many of them are tokenised once for both.
-_KEPT_ENCODINGS = 256
+# Short texts are cut and then embedded whole: so many of them are tokenised once for both. An import has
+# two batches of 256 between the two.
+_KEPT_ENCODINGS = 1024
 
 
 class OnnxEmbedder:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hivemem.domain.graph import NodeVectors, Passage
 from hivemem.domain.writing import NodeText
-from hivemem.errors import HivememError, Overloaded, Unavailable
+from hivemem.errors import Overloaded, Unavailable
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.models import Embedder, Span
 
@@ -64,19 +64,6 @@ class PassageEmbedding:
 
         in_thread = sum(map(_characters, texts)) > _CUT_IN_THREAD_CHARACTERS
         return await asyncio.to_thread(cut_all) if in_thread else cut_all()
-
-    def cut_ahead(self, text: NodeText) -> CutText | None:
-        """The passages of a text that may turn out to need none; None when that is not done in a moment.
-
-        Whatever stands against it now is for `cut` to tell, once the text is known to need it.
-        """
-        embedder = self._executor.embedder
-        if embedder is None or _characters(text) > _CUT_IN_THREAD_CHARACTERS:
-            return None
-        try:
-            return CutText(text=text, passages=_passages(embedder, text))
-        except HivememError:
-            return None
 
     async def embed(self, texts: Sequence[CutText], *, patient: bool) -> dict[NodeText, NodeVectors]:
         """Vectors of all texts.

@@ -21,8 +21,9 @@ PlanT = TypeVar("PlanT")
 class PlannedWrites:
     """Writes of one process that read before they write.
 
-    Most do not touch each other's rows. One that lost a race takes turns with the other losers of its
-    graph, so that callers of this process do not use up each other's attempts.
+    Most do not touch each other's rows, and a store commits them in groups. One that lost a race takes
+    turns with the other losers of its graph, so that callers of this process do not use up each other's
+    attempts.
     """
 
     def __init__(self, store: GraphStore) -> None:
@@ -32,12 +33,20 @@ class PlannedWrites:
     async def run(
         self, graph_id: GraphId, what: str, plan: Callable[[], Awaitable[tuple[WriteBatch | None, PlanT]]]
     ) -> PlanT:
-        """Apply what `plan` returns, and return its second part.
+        """Apply what `plan` returns, and return its second part; see `apply`."""
+        planned, _ = await self.apply(graph_id, what, plan)
+        return planned
+
+    async def apply(
+        self, graph_id: GraphId, what: str, plan: Callable[[], Awaitable[tuple[WriteBatch | None, PlanT]]]
+    ) -> tuple[PlanT, int | None]:
+        """Apply what `plan` returns; its second part, and the revision, None when nothing was written.
 
         Args:
             graph_id: The graph to write.
             what: For the message, such as "'fact_a' was not forgotten".
-            plan: Reads the present state and plans on it; a batch of None writes nothing.
+            plan: Reads the present state and plans on it; a batch of None writes nothing. What it raises
+                ends the write. Others may wait for it: it should do nothing that takes long.
 
         Raises:
             Unavailable: Others were faster every time, or the store is down.
@@ -49,14 +58,17 @@ class PlannedWrites:
                 await turn.acquire()
             try:
                 batch, planned = await plan()
-                if batch is not None:
-                    await self._store.apply(graph_id, batch)
-                return planned
+                return planned, None if batch is None else await self._store.apply(graph_id, batch)
             except StaleWrite:
                 continue
             finally:
                 if attempt:
                     turn.release()
-        raise Unavailable(
-            f"{what}: other writers changed the same things {MAX_ATTEMPTS} times in a row. Send it again."
-        )
+        raise outrun(what)
+
+
+def outrun(what: str) -> Unavailable:
+    """The error of a write that others were faster than, every time."""
+    return Unavailable(
+        f"{what}: other writers changed the same things {MAX_ATTEMPTS} times in a row. Send it again."
+    )

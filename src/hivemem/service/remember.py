@@ -10,15 +10,13 @@ carries what the conversation touched, so that one transaction holds all of a ca
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from weakref import WeakValueDictionary
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from hivemem.domain.access import Principal
 from hivemem.domain.edge import EdgeIdentity, HyperedgeIdentity
-from hivemem.domain.graph import GraphId, NodeVectors, SessionCall, Snapshot, WriteBatch
+from hivemem.domain.graph import GraphId, SessionCall, Snapshot, WriteBatch
 from hivemem.domain.keys import USER_PROFILE_KEY
 from hivemem.domain.node import Node
 from hivemem.domain.writing import (
@@ -31,12 +29,13 @@ from hivemem.domain.writing import (
     WritePlanner,
     identities,
 )
-from hivemem.errors import HivememError, StaleWrite, Unavailable
+from hivemem.errors import HivememError, Unavailable
 from hivemem.models.executor import ModelExecutor
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import GraphStore
 from hivemem.service.limits import Limits
-from hivemem.service.passages import CutText, PassageEmbedding
+from hivemem.service.passages import PassageEmbedding
+from hivemem.service.planned_writes import MAX_ATTEMPTS, PlannedWrites, outrun
 from hivemem.service.store_request import (
     CheckedStore,
     StoreRequest,
@@ -44,6 +43,7 @@ from hivemem.service.store_request import (
     check_store,
     check_update,
 )
+from hivemem.service.text_vectors import TextVectors
 
 __all__ = [
     "IfExists",
@@ -55,8 +55,9 @@ __all__ = [
     "UpdateRequest",
 ]
 
-_MAX_ATTEMPTS = 20
-_JITTER_SECONDS = 0.002
+_BATCHES_UNDER_WAY = 3
+"""Of an import: one is read and cut while another is embedded, so that the model never waits, and one is
+written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +77,12 @@ class StoreResult:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Embedded:
-    """The vectors made for one write so far, and why a text has none."""
+class _TextChanged(Exception):
+    """A plan needs vectors of texts that were not read ahead: somebody else changed a node meanwhile."""
 
-    vectors: dict[NodeText, NodeVectors] = field(default_factory=dict[NodeText, NodeVectors])
-    notes: dict[NodeText, str] = field(default_factory=dict[NodeText, str])
+    def __init__(self, texts: list[NodeText]) -> None:
+        super().__init__(texts)
+        self.texts = texts
 
 
 class Remember:
@@ -113,10 +114,7 @@ class Remember:
         self._limits = limits
         self._on_pending = on_pending
         self._on_call = on_call
-        # Most writes do not touch each other's nodes, and a store commits them in groups. One that
-        # lost a race takes turns with the other losers of its graph, so that callers of this process
-        # do not use up each other's attempts.
-        self._turns: WeakValueDictionary[GraphId, asyncio.Lock] = WeakValueDictionary()
+        self._writes = PlannedWrites(store)
 
     async def store(
         self, principal: Principal, request: StoreRequest, *, tool: str = STORE_TOOL
@@ -148,8 +146,14 @@ class Remember:
         return await self._store_one(principal.graph_id, check_update(request, self._limits))
 
     async def _store_one(self, graph_id: GraphId, work: CheckedStore) -> StoreResult:
-        embedded, early = await self._read_and_embed(graph_id, work)
-        [outcome] = await self._write(graph_id, [work], embedded, patient=False, early=early)
+        texts = self._texts(patient=False)
+        snapshot = await self._store.snapshot(graph_id, *_named([work]))
+        missing = texts.missing([work.draft], snapshot.nodes)
+        await texts.add(missing)
+        # The snapshot is now as old as the embedding took. `apply` refuses what has changed since, but for
+        # one thing: a relationship that exists already is answered from the snapshot alone.
+        reliable = not missing or not (snapshot.edges or snapshot.hyperedges)
+        [outcome] = await self._write(graph_id, [work], texts, early=snapshot if reliable else None)
         if isinstance(outcome, HivememError):
             raise outcome
         return outcome
@@ -164,9 +168,9 @@ class Remember:
     ) -> list[StoreResult | HivememError]:
         """Store many memories as if one after the other, embedding and writing them in batches.
 
-        While a batch is written the next one is embedded. A request that fails leaves the others
-        alone; each batch is one transaction. A relationship to a node that comes later in the list
-        makes a placeholder, which that node then fills.
+        While a batch is written the next one is embedded, and the one after it prepared. A request that
+        fails leaves the others alone; each batch is one transaction. A relationship to a node that comes
+        later in the list makes a placeholder, which that node then fills.
 
         Args:
             principal: The caller.
@@ -183,23 +187,33 @@ class Remember:
         principal.require_write()
         graph_id = principal.graph_id
         outcomes: dict[int, StoreResult | HivememError] = {}
-        writing: asyncio.Task[None] | None = None
-        try:
+        under_way: deque[asyncio.Task[None]] = deque()
+
+        async def store(batch: dict[int, CheckedStore], before: asyncio.Task[None] | None) -> None:
+            works = [*batch.values()]
+            done: Sequence[StoreResult | HivememError] = ()
+            texts: TextVectors | None = None
+            try:
+                texts = await self._embed_ahead(graph_id, works)
+            except HivememError as error:
+                done = [error] * len(works)
+            # Also behind a batch that failed, the order of the others is kept.
+            if before is not None:
+                await before
+            if texts is not None:
+                done = await self._write_batch(graph_id, works, texts)
+            outcomes.update(zip(batch, done, strict=True))
+            if on_progress is not None:
+                on_progress(len(outcomes), len(requests))
+
+        async with asyncio.TaskGroup() as group:
             for batch in self._batches(requests, outcomes, tool):
-                try:
-                    works = list(batch.values())
-                    embedded = await self._embed_ahead(graph_id, works, patient=True)
-                except HivememError as error:
-                    outcomes.update(dict.fromkeys(batch, error))
-                    continue
-                if writing is not None:
-                    await writing
-                    _report(on_progress, len(outcomes), len(requests))
-                writing = asyncio.create_task(self._write_batch(graph_id, batch, embedded, outcomes))
-        finally:
-            if writing is not None:
-                await writing
-        _report(on_progress, len(outcomes), len(requests))
+                before = under_way[-1] if under_way else None
+                under_way.append(group.create_task(store(batch, before)))
+                if len(under_way) == _BATCHES_UNDER_WAY:
+                    await under_way.popleft()
+        if on_progress is not None and not under_way:  # nothing could be stored
+            on_progress(len(outcomes), len(requests))
         return [outcomes[index] for index in range(len(requests))]
 
     def _batches(
@@ -223,108 +237,34 @@ class Remember:
         if batch:
             yield batch
 
-    async def _write_batch(
-        self,
-        graph_id: GraphId,
-        batch: dict[int, CheckedStore],
-        embedded: _Embedded,
-        outcomes: dict[int, StoreResult | HivememError],
-    ) -> None:
-        works = list(batch.values())
-        try:
-            written = await self._write(graph_id, works, embedded, patient=True)
-        except Unavailable as error:
-            outcomes.update(dict.fromkeys(batch, error))
-            return
-        except HivememError:
-            # One of them cannot be stored: find out which, and keep the others.
-            written = [await self._write_alone(graph_id, work, embedded) for work in works]
-        outcomes.update(zip(batch, written, strict=True))
-
-    async def _write_alone(
-        self, graph_id: GraphId, work: CheckedStore, embedded: _Embedded
-    ) -> StoreResult | HivememError:
-        try:
-            [outcome] = await self._write(graph_id, [work], embedded, patient=True)
-        except HivememError as error:
-            return error
-        return outcome
-
-    async def _embed_ahead(
-        self, graph_id: GraphId, works: Sequence[CheckedStore], *, patient: bool
-    ) -> _Embedded:
-        """Embed what will most likely be needed, before any lock or snapshot is taken."""
-        embedded = _Embedded()
+    async def _embed_ahead(self, graph_id: GraphId, works: Sequence[CheckedStore]) -> TextVectors:
+        """Embed what will most likely be needed, before anything is planned."""
+        texts = self._texts(patient=True)
         present = await self._store.nodes(graph_id, [work.draft.key for work in works])
-        await self._embed(_missing(works, present, embedded), embedded, patient=patient)
-        return embedded
+        await texts.add(texts.missing((work.draft for work in works), present))
+        return texts
 
-    async def _read_and_embed(
-        self, graph_id: GraphId, work: CheckedStore
-    ) -> tuple[_Embedded, Snapshot | None]:
-        """Embed what the store will most likely need, and what it may be planned on, read before.
+    def _texts(self, *, patient: bool) -> TextVectors:
+        deferred = None if self._on_pending is None else self._limits.max_passages_in_request
+        return TextVectors(self._embedding, patient=patient, max_passages=deferred)
 
-        The snapshot is as old as the embedding took. `apply` refuses what has changed since, but for
-        one thing: a relationship that exists already is answered from the snapshot alone. With one of
-        those None is given, and the plan is made on a fresh snapshot.
-        """
-        embedded = _Embedded()
-        reading = asyncio.ensure_future(self._store.snapshot(graph_id, *_named([work])))
-        # The store's thread reads while this one cuts: a new text, the usual case, needs it in any case.
-        await asyncio.sleep(0)
-        cut = None if work.draft.text is None else self._embedding.cut_ahead(work.draft.text)
-        snapshot = await reading
-        missing = _missing([work], snapshot.nodes, embedded)
-        await self._embed(
-            missing, embedded, patient=False, cut=[cut] if cut and missing == [cut.text] else None
-        )
-        reliable = not missing or not (snapshot.edges or snapshot.hyperedges)
-        return embedded, snapshot if reliable else None
-
-    async def _embed(
-        self,
-        texts: Sequence[NodeText],
-        embedded: _Embedded,
-        *,
-        patient: bool,
-        cut: Sequence[CutText] | None = None,
-    ) -> None:
-        """Add the vectors of `texts`, or empty vectors with the reason; `cut` holds them when cut already."""
-        if not texts:
-            return
+    async def _write_batch(
+        self, graph_id: GraphId, works: Sequence[CheckedStore], texts: TextVectors
+    ) -> Sequence[StoreResult | HivememError]:
         try:
-            if cut is None:
-                cut = await self._embedding.cut(texts)
-            now = [one for one in cut if patient or not self._is_deferred(len(one.passages))]
-            embedded.vectors.update(await self._embedding.embed(now, patient=patient))
-            reason = "the text is long, so it is embedded in the background"
-        except Unavailable as error:
-            reason = error.message
+            return await self._write(graph_id, works, texts)
         except HivememError as error:
-            if len(texts) > 1:
-                # The model fails on one of them: the others shall have their vectors.
-                for text in texts:
-                    await self._embed([text], embedded, patient=patient)
-                return
-            reason = error.message
-        for text in texts:
-            if text not in embedded.vectors:
-                embedded.vectors[text] = self._embedding.no_vectors()
-                embedded.notes[text] = (
-                    f"stored without vectors (enrichment_status pending): {reason.rstrip('.')}; until "
-                    "it is embedded, it is found by its words, not by its meaning"
-                )
-
-    def _is_deferred(self, passages: int) -> bool:
-        return self._on_pending is not None and passages > self._limits.max_passages_in_request
+            if isinstance(error, Unavailable) or len(works) == 1:
+                return [error] * len(works)
+        # One of them cannot be stored: find out which, and keep the others.
+        return [one for work in works for one in await self._write_batch(graph_id, [work], texts)]
 
     async def _write(
         self,
         graph_id: GraphId,
         works: Sequence[CheckedStore],
-        embedded: _Embedded,
+        texts: TextVectors,
         *,
-        patient: bool,
         early: Snapshot | None = None,
     ) -> list[StoreResult | HivememError]:
         """Plan and apply until no other writer was faster; all works in one transaction.
@@ -334,37 +274,34 @@ class Remember:
         Raises:
             Unavailable: Others were faster every time, or the store is down.
         """
-        keys, edges, hyperedges = _named(works)
-        turn = self._turns.setdefault(graph_id, asyncio.Lock())
-        for attempt in range(_MAX_ATTEMPTS):
-            async with turn if attempt else nullcontext():
-                snapshot, early = early, None
-                if snapshot is None:
-                    snapshot = await self._store.snapshot(graph_id, keys, edges, hyperedges)
-                missing = _missing(works, snapshot.nodes, embedded)
-                if not missing:
-                    planner = WritePlanner(snapshot, at=self._clock.now(), new_id=self._clock.new_id)
-                    planned = [_plan(planner, work, embedded) for work in works]
-                    batch = planner.batch(_calls(works, planned))
-                    if not batch.timeline:  # every request was refused
-                        return [one for one in planned if isinstance(one, HivememError)]
-                    try:
-                        revision = await self._store.apply(graph_id, batch)
-                    except StaleWrite:
-                        pass
-                    else:
-                        self._tell_calls(graph_id, batch)
-                        changed = {write.node.key for write in batch.nodes}
-                        return self._results(graph_id, works, planned, embedded, changed, revision)
+        named = _named(works)
+        drafts = [work.draft for work in works]
+
+        async def plan() -> tuple[WriteBatch | None, tuple[WriteBatch, list[PlannedStore | HivememError]]]:
+            nonlocal early
+            snapshot, early = early, None
+            if snapshot is None:
+                snapshot = await self._store.snapshot(graph_id, *named)
+            missing = texts.missing(drafts, snapshot.nodes)
             if missing:
-                # The text differs from what was read ahead: embed it, but not while others wait.
-                await self._embed(missing, embedded, patient=patient)
+                raise _TextChanged(missing)
+            planner = WritePlanner(snapshot, at=self._clock.now(), new_id=self._clock.new_id)
+            planned = [_plan(planner, work, texts) for work in works]
+            batch = planner.batch(_calls(works, planned))
+            # Without a line for the diary, every request was refused.
+            return batch if batch.timeline else None, (batch, planned)
+
+        what = f"{drafts[0].key!r} was not stored"
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                (batch, planned), revision = await self._writes.apply(graph_id, what, plan)
+            except _TextChanged as changed:
+                # Outside `apply`, so that nobody waits for the model.
+                await texts.add(changed.texts)
             else:
-                await asyncio.sleep(random.uniform(0, _JITTER_SECONDS * (attempt + 1)))
-        raise Unavailable(
-            f"{works[0].draft.key!r} was not stored: other writers changed the same nodes "
-            f"{_MAX_ATTEMPTS} times in a row. Send it again."
-        )
+                self._tell_calls(graph_id, batch)
+                return self._results(graph_id, works, planned, texts, batch, revision or 0)
+        raise outrun(what)
 
     def _tell_calls(self, graph_id: GraphId, batch: WriteBatch) -> None:
         if self._on_call is not None:
@@ -376,10 +313,11 @@ class Remember:
         graph_id: GraphId,
         works: Sequence[CheckedStore],
         planned: Sequence[PlannedStore | HivememError],
-        embedded: _Embedded,
-        changed: set[str],
+        texts: TextVectors,
+        batch: WriteBatch,
         revision: int,
     ) -> list[StoreResult | HivememError]:
+        changed = {write.node.key for write in batch.nodes}
         results: list[StoreResult | HivememError] = []
         waits = False
         for work, plan in zip(works, planned, strict=True):
@@ -389,7 +327,7 @@ class Remember:
             node, note = plan.node, None
             if node.key in changed and plan.status != "kept":
                 node = replace(node, revision=revision)
-                note = embedded.notes.get(NodeText.of(node))
+                note = texts.note(node)
                 waits = waits or note is not None
             results.append(_result(work, plan, node, note))
         if waits and self._on_pending is not None:
@@ -411,18 +349,9 @@ def _named(
     return keys, edges, hyperedges
 
 
-def _missing(
-    works: Sequence[CheckedStore], present: Mapping[str, Node], embedded: _Embedded
-) -> list[NodeText]:
-    """The texts that a plan on `present` needs and that are not embedded yet, each once."""
-    texts = (work.draft.missing_text(present.get(work.draft.key)) for work in works)
-    needed = dict.fromkeys(text for text in texts if text is not None)
-    return [text for text in needed if text not in embedded.vectors]
-
-
-def _plan(planner: WritePlanner, work: CheckedStore, embedded: _Embedded) -> PlannedStore | HivememError:
+def _plan(planner: WritePlanner, work: CheckedStore, texts: TextVectors) -> PlannedStore | HivememError:
     try:
-        return planner.store(work.draft, work.relationships, embedded.vectors)
+        return planner.store(work.draft, work.relationships, texts.vectors)
     except HivememError as error:
         return error
 
@@ -456,8 +385,3 @@ def _result(work: CheckedStore, plan: PlannedStore, node: Node, note: str | None
         errors=tuple(errors),
         warnings=tuple(warnings),
     )
-
-
-def _report(on_progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
-    if on_progress is not None:
-        on_progress(done, total)

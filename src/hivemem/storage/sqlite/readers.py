@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -56,10 +57,11 @@ class Readers:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _R:
-        """The result of `read(connection, ...)`, one statement that finds a few rows by their keys.
+        """The result of `read(connection, ...)`, which finds a few rows by their keys.
 
-        Such a read takes ten microseconds, handing it to a thread a quarter of a millisecond. So it is done
-        on the spot, on a connection that waits for no lock; when there is one to wait for, a thread does.
+        Such a read takes ten to a hundred microseconds, handing it to a thread a quarter of a millisecond.
+        So it is done on the spot, on a connection that waits for no lock; when there is one to wait for, a
+        thread does. What runs several statements puts them into `one_state`.
 
         Raises:
             Unavailable: Closed, or the file is busy or out of reach.
@@ -91,12 +93,8 @@ class Readers:
     def _read(self, read: Callable[[sqlite3.Connection], _R]) -> _R:
         with our_errors(self._path):
             connection = self._connection()
-            connection.execute("BEGIN")
-            try:
+            with one_state(connection):
                 return read(connection)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
@@ -105,3 +103,17 @@ class Readers:
             self._local.connection = connection
             self._connections.append(connection)
         return connection
+
+
+@contextlib.contextmanager
+def one_state(connection: sqlite3.Connection) -> Generator[None]:
+    """All statements inside see one state of the database; without it, each sees the newest one."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -72,8 +72,11 @@ from hivemem.storage.sqlite import (
     users,
 )
 from hivemem.storage.sqlite.migrate import prepare_database
-from hivemem.storage.sqlite.readers import Readers
+from hivemem.storage.sqlite.readers import Readers, one_state
 from hivemem.storage.sqlite.writer import Writer
+
+_PROMPT_ROWS = 8
+"""A snapshot of so few things, that of a usual store call, is read on the spot."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -137,7 +140,9 @@ class SqliteStore:
         hyperedges: Collection[HyperedgeIdentity] = (),
     ) -> Snapshot:
         """See `GraphStore.snapshot`."""
-        return await self._readers.run(_snapshot, graph_id, keys, edges, hyperedges)
+        few = len(keys) + len(edges) + len(hyperedges) <= _PROMPT_ROWS
+        run = self._readers.run_promptly if few else self._readers.run
+        return await run(_snapshot, graph_id, keys, edges, hyperedges)
 
     async def apply(self, graph_id: GraphId, batch: WriteBatch) -> int:
         """See `GraphStore.apply`."""
@@ -572,11 +577,14 @@ def _snapshot(
     edge_identities: Collection[EdgeIdentity],
     hyperedge_identities: Collection[HyperedgeIdentity],
 ) -> Snapshot:
-    return Snapshot(
-        nodes=nodes.nodes(connection, graph_id, keys),
-        edges=edges.edges_by_identity(connection, graph_id, edge_identities),
-        hyperedges=hyperedges.hyperedges_by_identity(connection, graph_id, hyperedge_identities),
-    )
+    if not edge_identities and not hyperedge_identities:
+        return Snapshot(nodes=nodes.nodes(connection, graph_id, keys), edges={}, hyperedges={})
+    with one_state(connection):
+        return Snapshot(
+            nodes=nodes.nodes(connection, graph_id, keys),
+            edges=edges.edges_by_identity(connection, graph_id, edge_identities),
+            hyperedges=hyperedges.hyperedges_by_identity(connection, graph_id, hyperedge_identities),
+        )
 
 
 def _relationships(

@@ -354,7 +354,9 @@ async def test_round_trips(cut_store: PostgresStore, between: Proxy) -> None:
     found = cut_store.relationships(GRAPH, ["a_1", "b_1"], edge_limit=5, hyperedge_limit=5)
     assert await cost(found) == 1
     assert await cost(cut_store.counts(GRAPH)) == 1
-    assert await cost(cut_store.key_by_hash("none")) == 1
+    assert await cost(cut_store.key_account("none")) == 1
+    assert await cost(cut_store.token_account("none", None)) == 1
+    assert await cost(cut_store.account("none", "none")) == 1
 
 
 # Values and addresses --------------------------------------------------------------------------

@@ -39,8 +39,8 @@ _PUT_NOTE = "INSERT INTO copy_note VALUES (1, %s) ON CONFLICT (one) DO UPDATE SE
 _DROP_NOTE = "DROP TABLE copy_note"
 
 # The log of the database is append-only, by a trigger.
-_LOOSE = "ALTER TABLE audit_events DISABLE TRIGGER USER"
-_FAST = "ALTER TABLE audit_events ENABLE TRIGGER USER"
+_UNGUARD_LOG = "ALTER TABLE audit_events DISABLE TRIGGER USER"
+_GUARD_LOG = "ALTER TABLE audit_events ENABLE TRIGGER USER"
 # Its next line gets the number after the last one that was copied.
 _COUNT_ON = (
     "SELECT setval(pg_get_serial_sequence('audit_events', 'event_id'), "
@@ -171,9 +171,9 @@ class PostgresTarget(_Rows):
         with our_errors(self._address), self._connection.transaction():
             tables = sql.SQL(", ").join(sql.Identifier(table.name) for table in TABLES)
             # The log of a copy that never was may go.
-            self._connection.execute(_LOOSE)
+            self._connection.execute(_UNGUARD_LOG)
             self._connection.execute(sql.SQL("TRUNCATE {}").format(tables))
-            self._connection.execute(_FAST)
+            self._connection.execute(_GUARD_LOG)
             self._connection.execute("DELETE FROM copy_note")
 
     def publish(self) -> None:

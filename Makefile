@@ -110,7 +110,7 @@ $(VENV)/bin/python:
 		rm -rf $(VENV); exit 1; }
 
 $(VENV)/.runtime: pyproject.toml $(VENV)/.pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres,telemetry]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[oidc,postgres,telemetry]'
 	@touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml $(VENV)/.runtime

@@ -35,13 +35,17 @@ from hivemem.service.access import Access
 from hivemem.service.audit import AuditLog
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
+from hivemem.service.consenting import Consenting
 from hivemem.service.database_urls import DatabaseUrl, graph_filler, open_source
 from hivemem.service.exporting import Exports
 from hivemem.service.exporting_to_file import FileExport
 from hivemem.service.find_related import FindRelated
+from hivemem.service.grants import Grants
 from hivemem.service.history import History
+from hivemem.service.identities import Identities
 from hivemem.service.importing import Importing
 from hivemem.service.ingest import Ingest
+from hivemem.service.joining import Joining
 from hivemem.service.keys import Keys
 from hivemem.service.leased_work import LeasedWork
 from hivemem.service.nodes import Nodes
@@ -61,6 +65,7 @@ from hivemem.service.remember import Remember
 from hivemem.service.schema import needed_driver
 from hivemem.service.session_groups import SessionGroups
 from hivemem.service.session_touches import SessionTouches
+from hivemem.service.sign_ins import SignIns
 from hivemem.service.skills import Skills
 from hivemem.service.timeline import Timeline
 from hivemem.service.tokens import Tokens
@@ -133,6 +138,11 @@ class OpenServices:
     audit: AuditLog
     purging: Purging
     oauth: OAuth
+    consenting: Consenting
+    grants: Grants
+    sign_ins: SignIns
+    identities: Identities
+    joining: Joining
     rate_limits: RateLimits
     touches: SessionTouches
     groups: SessionGroups
@@ -369,7 +379,21 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         keep_forgotten=timedelta(days=settings.forgotten_file_days),
     )
     audit = AuditLog(store=store, clock=clock)
-    passwords = Passwords()
+    passwords, access = Passwords(), Access(store=store, clock=clock)
+    people = People(store=store, passwords=passwords, audit=audit, clock=clock)
+    organizations = Organizations(store=store, audit=audit, clock=clock)
+    rate_limits = RateLimits(counts=_rate_counts(settings, store), clock=clock, rates=settings.rates)
+    oauth = OAuth(store=store, audit=audit, clock=clock, private_schemes=settings.oauth_redirect_schemes)
+    sign_ins = SignIns(
+        store=store,
+        access=access,
+        people=people,
+        passwords=passwords,
+        audit=audit,
+        rate_limits=rate_limits,
+        clock=clock,
+        creates_accounts=settings.oidc_accounts == "create",
+    )
     open_rows = partial(open_source, database_of(settings))
     exports = Exports(
         store=store,
@@ -418,15 +442,25 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         change=Change(store=store, clock=clock, limits=limits),
         relate=Relate(store=store, clock=clock, limits=limits),
         ingest=Ingest(store=store, remember=remember, limits=limits),
-        access=Access(store=store, clock=clock),
-        people=People(store=store, passwords=passwords, audit=audit, clock=clock),
-        organizations=Organizations(store=store, audit=audit, clock=clock),
+        access=access,
+        people=people,
+        organizations=organizations,
         keys=Keys(store=store, audit=audit, clock=clock),
         passwords=passwords,
         audit=audit,
         purging=Purging(store=store, files_of=files_of, hot=hot, audit=audit, clock=clock),
-        oauth=OAuth(store=store, clock=clock, private_schemes=settings.oauth_redirect_schemes),
-        rate_limits=RateLimits(counts=_rate_counts(settings, store), clock=clock, rates=settings.rates),
+        oauth=oauth,
+        consenting=Consenting(store=store, oauth=oauth, audit=audit, clock=clock),
+        grants=Grants(store=store, audit=audit, clock=clock),
+        sign_ins=sign_ins,
+        identities=Identities(store=store, audit=audit, clock=clock),
+        joining=Joining(
+            people=people,
+            organizations=organizations,
+            sign_ins=sign_ins,
+            creates_accounts=settings.accounts_by_invitation == "on",
+        ),
+        rate_limits=rate_limits,
         timeline=Timeline(store=store, clock=clock, limits=limits),
         chat_context=ChatContext(store=store, touches=touches, groups=groups),
         tokens=Tokens(store=store, clock=clock, limits=limits),
@@ -479,7 +513,7 @@ def load_embedder(settings: Settings) -> Embedder:
     threads = settings.model_threads or None
     passages = PassageLimits()
     if kind == "hashing":
-        return HashingEmbedder(int(rest) if rest else 384)
+        return HashingEmbedder(int(rest) if rest else 384, immediate=True)
     if kind == "openai":
         url, model = _url_and_model(settings.embedder, rest)
         return HttpEmbedder(url, model, api_key=settings.embedder_api_key or None)

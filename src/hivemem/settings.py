@@ -158,6 +158,36 @@ class Settings:
         "fetches from the internet.",
         choices=("on", "off"),
     )
+    accounts_by_invitation: str = _setting(
+        "on",
+        "Whether somebody without an account can make one with an invitation to an organization.",
+        choices=("on", "off"),
+    )
+    oidc_issuer: str = _setting(
+        "",
+        "OpenID Connect provider that people can sign in with, by its issuer, such as "
+        "`https://login.example.org/realms/all`; the extra `oidc` must be installed. Empty: none.",
+    )
+    oidc_client_id: str = _setting("", "Id of this server at the provider.")
+    oidc_client_secret: str = _setting(
+        "", "Secret of this server at the provider; empty: it is a public client there.", secret=True
+    )
+    oidc_name: str = _setting("single sign-on", "What the button says: `Continue with` and this.")
+    oidc_accounts: str = _setting(
+        "existing",
+        "Who may sign in with the provider: people whose account here is linked to it (`existing`), or "
+        "everybody there, with a new account the first time (`create`).",
+        choices=("existing", "create"),
+    )
+    oidc_allowed_domains: tuple[str, ...] = _setting(
+        (),
+        "Domains of verified e-mail addresses that may sign in with the provider. Empty: all.",
+    )
+    oidc_required_claim: str = _setting(
+        "",
+        "`NAME=VALUE`: a claim that the provider must make of who signs in, such as `groups=memory`; lists "
+        "must hold the value. Empty: none.",
+    )
     log_level: str = _setting(
         "info",
         "Least severe log lines to write to standard error.",
@@ -367,6 +397,7 @@ class Settings:
         for spec in fields(self):
             _check_range(spec.name, getattr(self, spec.name), spec.metadata)
         _check_origin("public_url", self.public_url)
+        _check_provider(self.oidc_issuer, self.oidc_client_id, self.oidc_required_claim)
         for origin in self.cors_origins:
             _check_cors_origin(origin)
         for network in self.trusted_proxies:
@@ -643,6 +674,28 @@ def _check_network(value: str) -> None:
         raise InvalidInput(
             f"trusted_proxies has {value!r}; give addresses or networks, as in '127.0.0.1, 10.0.0.0/8'."
         ) from error
+
+
+def _check_provider(issuer: str, client_id: str, required_claim: str) -> None:
+    if required_claim and not all(part.strip() for part in required_claim.partition("=")):
+        raise InvalidInput(f"oidc_required_claim is {required_claim!r}; write NAME=VALUE.")
+    if not issuer:
+        return
+    try:
+        parts = urlsplit(issuer)
+        local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        fits = parts.scheme == "https" or (parts.scheme == "http" and local)
+        fits = fits and bool(parts.hostname) and not (parts.query or parts.fragment or "@" in parts.netloc)
+        _ = parts.port
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InvalidInput(
+            f"oidc_issuer is {issuer!r}; give the https address that the provider calls itself, without "
+            "'/.well-known/openid-configuration'."
+        )
+    if not client_id:
+        raise InvalidInput("oidc_issuer is set without oidc_client_id; register this server at the provider.")
 
 
 def _check_origin(name: str, value: str) -> None:

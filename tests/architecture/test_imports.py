@@ -63,6 +63,7 @@ LAZY = {
     "surfaces/cli/upload.py": "as config",
     "surfaces/observability/watching.py": "packages of an extra, and never loaded without the setting",
     "surfaces/cli/stdio.py": "as config",
+    "surfaces/oauth/routes.py": "as watching: the client of an identity provider",
     "surfaces/running_server.py": "before every prompt; most servers need neither TLS nor a settings file",
 }
 """Files that may import inside functions, and why."""

@@ -80,7 +80,7 @@ def test_a_person_decides(tmp_path: Path, chromium: Any, waiting: HTTPServer, de
         page.on("console", lambda message: violations.append(message.text))
         page.goto(f"{server.url}/authorize?{urlencode(asked)}")
         page.get_by_label("API key").fill("hm_wrong")
-        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name="Continue with the key").click()
         assert "not an API key" in page.get_by_role("alert").inner_text()
         # The browser tells of the refused attempt; of the page itself it has nothing to complain.
         assert [text for text in violations if "Content Security Policy" in text] == []

@@ -239,7 +239,10 @@ async def test_a_program_gets_the_scopes_that_it_asks_for_and_registered(api: Se
     asking = await Program.register(api.anonymous)
     assert (await asking.tokens(api.key))["scope"] == "memory:read memory:write"
     everything = "memory:read memory:write memory:admin offline_access"
-    granted = (await asking.tokens(api.key, scope=everything))["scope"]
+    assert (await asking.tokens(api.key, scope=everything))["scope"] == "memory:read memory:write"
+    owner = await api.services.access.local_principal()
+    administers, _ = await api.services.keys.create(owner, name="admin", admin=True)
+    granted = (await asking.tokens(administers, scope=everything))["scope"]
     assert granted == "memory:read memory:write memory:admin"
 
 

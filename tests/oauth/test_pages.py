@@ -57,11 +57,13 @@ class Accessible(HTMLParser):
         assert self.of("html") == [{"lang": "en"}]
         assert len(self.of("title")) == len(self.of("h1")) == len(self.of("main")) == 1
         labels = {label["for"] for label in self.of("label")}
-        for field in self.of("input"):
-            assert field["type"] == "hidden" or field["id"] in labels
+        for field in (*self.of("input"), *self.of("select")):
+            assert field.get("type") == "hidden" or field["id"] in labels
+        ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        assert len(ids) == len(set(ids))
 
 
-async def test_the_sign_in_asks_for_a_key_and_shows_who_asks(program: Program) -> None:
+async def test_the_sign_in_asks_for_a_password_then_for_a_key_and_shows_who_asks(program: Program) -> None:
     started = await program.authorize()
     assert re.fullmatch(r"/oauth/sign-in\?request=[\w-]{43}", started.headers["location"])
     page = await program.http.get(started.headers["location"])
@@ -71,7 +73,9 @@ async def test_the_sign_in_asks_for_a_key_and_shows_who_asks(program: Program) -
     assert f"<code>{REDIRECT}</code>" in page.text
     accessible = Accessible(page)
     accessible.check()
-    assert [field["type"] for field in accessible.of("input") if field["type"] != "hidden"] == ["password"]
+    fields = [(field["name"], field["type"]) for field in accessible.of("input") if field["type"] != "hidden"]
+    assert fields == [("name", "text"), ("password", "password"), ("api_key", "password")]
+    assert "oidc" not in page.text
 
 
 async def test_a_wrong_key_is_told_and_can_be_mended(api: Served, program: Program) -> None:
@@ -86,7 +90,9 @@ async def test_a_wrong_key_is_told_and_can_be_mended(api: Served, program: Progr
 
 
 async def test_the_consent_page_says_who_gets_what(api: Served, program: Program) -> None:
-    page = await program.consent_page(api.key, scope="memory:read memory:write memory:admin")
+    owner = await api.services.access.local_principal()
+    key, _ = await api.services.keys.create(owner, name="admin", admin=True)
+    page = await program.consent_page(key, scope="memory:read memory:write memory:admin")
     assert page.status_code == 200
     assert_closed(page, f"'self' {REDIRECT}")
     Accessible(page).check()

@@ -14,6 +14,9 @@ from hivemem.domain.access import Scope
 from hivemem.domain.oauth import AuthorizationRequest, ClientAuthentication, Identity, OAuthClient
 from hivemem.errors import InvalidInput, NotFound, Unauthorized
 from hivemem.ports.store import Store
+from hivemem.service.audit import AuditLog
+from hivemem.service.consenting import Consenting
+from hivemem.service.grants import Grants
 from hivemem.service.oauth import InvalidGrant, IssuedTokens, OAuth
 from tests.conformance.store.backends import BACKENDS, Backend
 from tests.oauth.flow import CHALLENGE, REDIRECT, VERIFIER
@@ -31,14 +34,21 @@ class World:
     store: Store
     clock: FixedClock
     oauth: OAuth
+    consenting: Consenting
     access: Desk
     key: str
     key_id: str
     client: OAuthClient
 
     async def identity(self) -> Identity:
-        key = await self.access.active_key(self.key)
-        return Identity(user_id=key.user_id, graph_id=key.graph_id, scope=key.scope, key_id=key.key_id)
+        key, _ = await self.access.active_key(self.key)
+        return Identity(
+            user_id=key.user_id,
+            graph_id=key.graph_id,
+            scope=key.scope,
+            admin=key.admin,
+            key_id=key.key_id,
+        )
 
     async def begin(self, scopes: tuple[str, ...] = READ_WRITE) -> str:
         request = AuthorizationRequest(
@@ -50,12 +60,12 @@ class World:
             scopes=scopes,
             resource=f"{BASE}/mcp",
         )
-        return await self.oauth.begin(request)
+        return await self.consenting.begin(request)
 
     async def code(self, scopes: tuple[str, ...] = READ_WRITE) -> str:
         secret = await self.begin(scopes)
-        consent = await self.oauth.identify(secret, await self.identity())
-        return (await self.oauth.allow(secret, consent))[1]
+        consent = await self.consenting.identify(secret, await self.identity())
+        return (await self.consenting.allow(secret, consent))[1]
 
     async def exchange(self, code: str, client: OAuthClient | None = None) -> IssuedTokens:
         return await self.oauth.exchange_code(
@@ -72,6 +82,11 @@ class World:
             return False
         return True
 
+    async def end(self, grant_id: str) -> None:
+        audit = AuditLog(store=self.store, clock=self.clock)
+        grants = Grants(store=self.store, audit=audit, clock=self.clock)
+        await grants.revoke(await self.access.local_principal(), grant_id)
+
     async def registered(self, **changes: object) -> OAuthClient:
         fields: dict[str, object] = {
             "name": "Agent",
@@ -85,11 +100,16 @@ class World:
         return client
 
 
+def opened(store: Store, clock: FixedClock) -> OAuth:
+    return OAuth(store=store, audit=AuditLog(store=store, clock=clock), clock=clock)
+
+
 async def world_on(store: Store, clock: FixedClock, scope: Scope = Scope.OWNER) -> World:
-    access, oauth = Desk(store, clock), OAuth(store=store, clock=clock)
+    access, oauth = Desk(store, clock), opened(store, clock)
+    consenting = Consenting(store=store, oauth=oauth, audit=AuditLog(store=store, clock=clock), clock=clock)
     await access.ensure_owner()
     secret, key = await access.create_key("agent", scope)
-    world = World(store, clock, oauth, access, secret, key.key_id, client=None)  # type: ignore[arg-type]
+    world = World(store, clock, oauth, consenting, access, secret, key.key_id, client=None)  # type: ignore[arg-type]
     world.client = await world.registered()
     return world
 
@@ -166,7 +186,7 @@ async def test_of_exchanges_at_once_one_wins_and_the_grant_ends(world: World) ->
 async def test_a_code_of_a_grant_that_ended_is_worth_nothing(world: World) -> None:
     code = await world.code()
     owner = (await world.identity()).user_id
-    await world.oauth.revoke_grant(owner, (await world.oauth.grants(owner))[0].grant_id)
+    await world.end((await world.store.grants(owner))[0].grant_id)
     with pytest.raises(InvalidGrant, match="revoked"):
         await world.exchange(code)
 
@@ -177,7 +197,7 @@ async def test_two_servers_at_once_exchange_a_code_once(backend: Backend, tmp_pa
     one, two = await backend.open(tmp_path), await backend.open(tmp_path)
     try:
         first = await world_on(one, FixedClock())
-        other = OAuth(store=two, clock=first.clock)
+        other = opened(two, first.clock)
         code = await first.code()
         results = await asyncio.gather(
             first.exchange(code),
@@ -248,7 +268,7 @@ async def test_a_challenge_is_a_sha_256(world: World, challenge: str) -> None:
         resource=BASE,
     )
     with pytest.raises(InvalidInput, match="code_challenge"):
-        await world.oauth.begin(request)
+        await world.consenting.begin(request)
 
 
 async def test_an_access_token_lives_an_hour_and_a_refreshed_one_follows(world: World) -> None:
@@ -341,7 +361,7 @@ async def test_a_revocation_holds_at_the_next_request_on_every_server(
         if what == "key":
             await world.access.revoke_key(world.key_id)
         elif what == "grant":
-            await world.oauth.revoke_grant(owner, (await world.oauth.grants(owner))[0].grant_id)
+            await world.end((await world.store.grants(owner))[0].grant_id)
         elif what == "program":
             await world.oauth.revoke_client(world.client.client_id)
         else:
@@ -350,22 +370,23 @@ async def test_a_revocation_holds_at_the_next_request_on_every_server(
         with pytest.raises(Unauthorized):
             await elsewhere.authenticate(tokens.access)
         with pytest.raises(InvalidGrant):
-            await OAuth(store=second, clock=world.clock).refresh(world.client, tokens.refresh)
+            await opened(second, world.clock).refresh(world.client, tokens.refresh)
     finally:
         await store.close()
         await second.close()
 
 
-async def test_only_an_owner_ends_a_grant_and_only_known_programs_end(world: World) -> None:
+async def test_a_grant_ends_once_and_only_known_programs_end(world: World) -> None:
     tokens = await world.tokens()
     owner = (await world.identity()).user_id
-    grant = (await world.oauth.grants(owner))[0]
-    for user, grant_id in (("user_other", grant.grant_id), (owner, "grant_none")):
+    grant = (await world.store.grants(owner))[0]
+    await world.end(grant.grant_id)
+    for grant_id in (grant.grant_id, "grant_none"):
         with pytest.raises(NotFound, match="grant"):
-            await world.oauth.revoke_grant(user, grant_id)
+            await world.end(grant_id)
     with pytest.raises(NotFound, match="client_none"):
         await world.oauth.revoke_client("client_none")
-    assert await world.works(tokens)
+    assert not await world.works(tokens)
 
 
 @pytest.mark.parametrize(
@@ -385,13 +406,13 @@ async def test_a_token_is_for_the_server_it_was_issued_for(world: World, address
 async def test_a_sign_in_lives_ten_minutes(world: World) -> None:
     secret = await world.begin()
     world.clock.advance(minutes=10, microseconds=-1)
-    consent = await world.oauth.identify(secret, await world.identity())
+    consent = await world.consenting.identify(secret, await world.identity())
     world.clock.advance(microseconds=1)
     for late in (
-        world.oauth.sign_in(secret),
-        world.oauth.identify(secret, await world.identity()),
-        world.oauth.allow(secret, consent),
-        world.oauth.deny(secret, consent),
+        world.consenting.sign_in(secret),
+        world.consenting.identify(secret, await world.identity()),
+        world.consenting.allow(secret, consent),
+        world.consenting.deny(secret, consent),
     ):
         with pytest.raises(NotFound, match="ten minutes"):
             await late
@@ -400,33 +421,33 @@ async def test_a_sign_in_lives_ten_minutes(world: World) -> None:
 async def test_consent_comes_from_the_page_that_was_shown_last(world: World) -> None:
     secret = await world.begin()
     with pytest.raises(NotFound):
-        await world.oauth.allow(secret, "")
-    first = await world.oauth.identify(secret, await world.identity())
-    second = await world.oauth.identify(secret, await world.identity())
+        await world.consenting.allow(secret, "")
+    first = await world.consenting.identify(secret, await world.identity())
+    second = await world.consenting.identify(secret, await world.identity())
     for wrong in (first, "", secret):
         with pytest.raises(NotFound):
-            await world.oauth.allow(secret, wrong)
-    await world.oauth.allow(secret, second)
+            await world.consenting.allow(secret, wrong)
+    await world.consenting.allow(secret, second)
     with pytest.raises(NotFound):
-        await world.oauth.allow(secret, second)
+        await world.consenting.allow(secret, second)
 
 
 async def test_two_answers_at_once_make_one_grant(world: World) -> None:
     secret = await world.begin()
-    consent = await world.oauth.identify(secret, await world.identity())
+    consent = await world.consenting.identify(secret, await world.identity())
     results = await asyncio.gather(
-        *(world.oauth.allow(secret, consent) for _ in range(3)), return_exceptions=True
+        *(world.consenting.allow(secret, consent) for _ in range(3)), return_exceptions=True
     )
     assert sum(isinstance(result, tuple) for result in results) == 1
-    assert len(await world.oauth.grants((await world.identity()).user_id)) == 1
+    assert len(await world.store.grants((await world.identity()).user_id)) == 1
 
 
 async def test_a_program_that_is_revoked_during_a_sign_in_gets_nothing(world: World) -> None:
     secret = await world.begin()
-    consent = await world.oauth.identify(secret, await world.identity())
+    consent = await world.consenting.identify(secret, await world.identity())
     await world.oauth.revoke_client(world.client.client_id)
     with pytest.raises(NotFound):
-        await world.oauth.allow(secret, consent)
+        await world.consenting.allow(secret, consent)
     assert await world.oauth.client(world.client.client_id) is None
 
 
@@ -446,7 +467,7 @@ async def test_a_grant_that_nobody_uses_is_forgotten_with_its_program(world: Wor
     await world.tokens()
     world.clock.advance(days=60)
     newcomer = await world.registered()
-    assert await world.oauth.grants((await world.identity()).user_id) == []
+    assert await world.store.grants((await world.identity()).user_id) == []
     assert await world.oauth.client(world.client.client_id) is None
     assert await world.oauth.client(newcomer.client_id) == newcomer
 

@@ -17,6 +17,9 @@ from hivemem.domain.access import ApiKey, Scope
 READ, WRITE, ADMIN = "memory:read", "memory:write", "memory:admin"
 SCOPES = (READ, WRITE, ADMIN)
 
+OWN_PAGES = "hivemem-pages"
+"""Id of the program that this server's own pages are, where a sign-in ends at them."""
+
 ACCESS_TOKEN_PREFIX = "at_"
 REFRESH_TOKEN_PREFIX = "rt_"
 CODE_PREFIX = "ac_"

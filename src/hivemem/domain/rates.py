@@ -18,6 +18,7 @@ class Bucket(enum.StrEnum):
     INGEST = "ingest"
     AUTHORIZE = "authorize"
     SIGN_IN = "sign_in"
+    PASSWORD = "password"
     TOKEN = "token"
     REGISTER = "register"
 

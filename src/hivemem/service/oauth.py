@@ -1,7 +1,8 @@
-"""Sign-in of programs with OAuth 2.1: from the request of a program to the tokens of a grant.
+"""Programs that sign in with OAuth 2.1: their registration, and the tokens of what was granted to them.
 
-A program sends a browser with a request; a person signs in and allows it; the program exchanges the code that
-the browser brings back for an access token and a refresh token. Both sides of HTTP are the surface's work.
+A program sends a browser with a request; a person signs in and allows it (`hivemem.service.consenting`); the
+program exchanges the code that the browser brings back for an access token and a refresh token. Both sides of
+HTTP are the surface's work.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -18,37 +19,31 @@ from hivemem.domain.access import hash_api_key as hash_of
 from hivemem.domain.oauth import (
     ACCESS_LIFETIME,
     ACCESS_TOKEN_PREFIX,
-    CODE_LIFETIME,
-    CODE_PREFIX,
     READ,
     REFRESH_GRACE,
     REFRESH_LIFETIME,
     REFRESH_TOKEN_PREFIX,
-    SIGN_IN_LIFETIME,
     UNUSED_CLIENT_LIFETIME,
     AuthorizationCode,
-    AuthorizationRequest,
     ClientAuthentication,
     Grant,
-    Identity,
     OAuthClient,
-    SignIn,
     Token,
     TokenKind,
     TokenState,
-    granted_scopes,
     new_secret,
 )
 from hivemem.domain.redirect_uris import MAX_LENGTH, redirect_uri_problem, same_redirect_uri
+from hivemem.domain.text import JsonObject
 from hivemem.errors import InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import OAuthStore
+from hivemem.service.audit import AuditLog
 
 CODE_GRANT_TYPE = "authorization_code"
 REFRESH_GRANT_TYPE = "refresh_token"
 GRANT_TYPES = (CODE_GRANT_TYPE, REFRESH_GRANT_TYPE)
 
-_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 _MAX_REDIRECT_URIS = 20
 _TIDY_EVERY = timedelta(minutes=10)
@@ -71,10 +66,13 @@ class IssuedTokens:
 
 
 class OAuth:
-    """Registers programs, lets people grant, and issues and ends tokens."""
+    """Registers programs, and issues and ends their tokens."""
 
-    def __init__(self, *, store: OAuthStore, clock: Clock, private_schemes: Collection[str] = ()) -> None:
+    def __init__(
+        self, *, store: OAuthStore, audit: AuditLog, clock: Clock, private_schemes: Collection[str] = ()
+    ) -> None:
         self._store = store
+        self._audit = audit
         self._clock = clock
         self._private_schemes = private_schemes
         self._tidied_at: datetime | None = None
@@ -120,7 +118,7 @@ class OAuth:
 
     async def keep_client(self, client: OAuthClient) -> None:
         """Keep a program that is named by its document, or what the document now says."""
-        await self._tidy()
+        await self.tidy()
         await self._store.put_oauth_client(client)
 
     async def client(self, client_id: str) -> OAuthClient | None:
@@ -130,87 +128,6 @@ class OAuth:
             return None
         client = await self._store.oauth_client(client_id)
         return client if client is not None and client.revoked_at is None else None
-
-    async def begin(self, request: AuthorizationRequest) -> str:
-        """Start a sign-in, and return the secret that names it for the next ten minutes.
-
-        Raises:
-            InvalidInput: The PKCE challenge is not a SHA-256 in base64url.
-        """
-        if not _CHALLENGE.fullmatch(request.code_challenge):
-            raise InvalidInput(
-                "code_challenge must be 43 characters of base64url, the SHA-256 of the verifier."
-            )
-        await self._tidy()
-        secret = new_secret()
-        expires_at = self._clock.now() + SIGN_IN_LIFETIME
-        await self._store.add_sign_in(SignIn(hash=hash_of(secret), request=request, expires_at=expires_at))
-        return secret
-
-    async def sign_in(self, secret: str) -> tuple[SignIn, OAuthClient]:
-        """A sign-in under way, and the program that asks.
-
-        Raises:
-            NotFound: It has ended, or the program was revoked meanwhile.
-        """
-        sign_in = await self._store.sign_in(hash_of(secret))
-        client = None if sign_in is None else await self.client(sign_in.request.client_id)
-        if sign_in is None or client is None or sign_in.expires_at <= self._clock.now():
-            raise NotFound(
-                "this sign-in has ended, or took longer than ten minutes; start again in your agent.",
-                code="sign_in_ended",
-            )
-        return sign_in, client
-
-    async def identify(self, secret: str, identity: Identity) -> str:
-        """Note who signed in, and return the secret that only the page asking for consent may know.
-
-        Raises:
-            NotFound: The sign-in has ended.
-        """
-        sign_in, _ = await self.sign_in(secret)
-        consent = new_secret()
-        if not await self._store.identify(sign_in.hash, identity, hash_of(consent)):
-            raise NotFound("this sign-in has ended; start again in your agent.", code="sign_in_ended")
-        return consent
-
-    async def allow(self, secret: str, consent: str) -> tuple[AuthorizationRequest, str]:
-        """Grant what a program asked for, as far as the signed-in person may; the code for the program.
-
-        Raises:
-            NotFound: The sign-in has ended, or nobody with this consent secret has signed in.
-        """
-        sign_in, identity = await self._consented(secret, consent)
-        now, request, code = self._clock.now(), sign_in.request, new_secret(CODE_PREFIX)
-        grant = Grant(
-            grant_id=self._clock.new_id("grant"),
-            client_id=request.client_id,
-            user_id=identity.user_id,
-            graph_id=identity.graph_id,
-            key_id=identity.key_id,
-            scopes=granted_scopes(request.scopes, identity),
-            resource=request.resource,
-            created_at=now,
-        )
-        kept = AuthorizationCode(
-            hash=hash_of(code),
-            grant_id=grant.grant_id,
-            redirect_uri=request.redirect_uri,
-            redirect_uri_given=request.redirect_uri_given,
-            code_challenge=request.code_challenge,
-            expires_at=now + CODE_LIFETIME,
-        )
-        if not await self._store.allow_sign_in(sign_in.hash, grant, kept):
-            raise NotFound(
-                "this sign-in was answered already; start again in your agent.", code="sign_in_ended"
-            )
-        return request, code
-
-    async def deny(self, secret: str, consent: str) -> AuthorizationRequest:
-        """End a sign-in without a grant; the errors are those of `allow`."""
-        sign_in, _ = await self._consented(secret, consent)
-        await self._store.end_sign_in(sign_in.hash)
-        return sign_in.request
 
     async def exchange_code(
         self, client: OAuthClient, code: str, *, verifier: str, redirect_uri: str | None
@@ -226,7 +143,7 @@ class OAuth:
         kept, grant = found
         now = self._clock.now()
         if kept.used_at is not None:
-            await self._store.revoke_grant(grant.grant_id, now)
+            await self._end_stolen(grant, "code")
             raise InvalidGrant("the authorization code was used before; sign in again.")
         if kept.expires_at <= now or grant.revoked_at is not None:
             raise InvalidGrant("the authorization code has expired or was revoked; sign in again.")
@@ -237,7 +154,7 @@ class OAuth:
         issued, tokens = self._issue(client, grant, grant.scopes)
         if not await self._store.exchange_code(kept.hash, tokens, now):
             # Somebody else exchanged it since it was read: one of the two has no right to it.
-            await self._store.revoke_grant(grant.grant_id, now)
+            await self._end_stolen(grant, "code")
             raise InvalidGrant("the authorization code was used before; sign in again.")
         return issued
 
@@ -262,7 +179,7 @@ class OAuth:
         issued, tokens = self._issue(client, state.grant, narrowed)
         used = await self._store.exchange_refresh_token(state.token.hash, tokens, now, now - REFRESH_GRACE)
         if not used:
-            await self._store.revoke_grant(state.grant.grant_id, now)
+            await self._end_stolen(state.grant, "refresh_token")
             raise InvalidGrant("the refresh token was used before; sign in again.")
         return issued
 
@@ -271,20 +188,8 @@ class OAuth:
         state = await self._store.oauth_token(hash_of(token))
         if state is not None and state.grant.client_id == client.client_id:
             await self._store.revoke_grant(state.grant.grant_id, self._clock.now())
-
-    async def grants(self, user_id: str) -> Sequence[Grant]:
-        """What a user granted, newest first, ended grants included."""
-        return await self._store.grants(user_id)
-
-    async def revoke_grant(self, user_id: str, grant_id: str) -> None:
-        """End one of a user's grants, from the next request on.
-
-        Raises:
-            NotFound: The user has no such grant.
-        """
-        if all(grant.grant_id != grant_id for grant in await self._store.grants(user_id)):
-            raise NotFound(f"there is no grant {grant_id!r}; list the grants to see their ids.")
-        await self._store.revoke_grant(grant_id, self._clock.now())
+            if state.grant.revoked_at is None:
+                await self._note_end("grant.revoke", state.grant, {"by": "program"})
 
     async def revoke_client(self, client_id: str) -> None:
         """End a program and all that anybody granted to it, from the next request on.
@@ -296,15 +201,20 @@ class OAuth:
             raise NotFound(f"there is no program {client_id!r} that could be revoked.")
         await self._store.revoke_oauth_client(client_id, self._clock.now())
 
-    async def _consented(self, secret: str, consent: str) -> tuple[SignIn, Identity]:
-        sign_in, _ = await self.sign_in(secret)
-        expected = sign_in.consent_hash or ""
-        if sign_in.identity is None or not hmac.compare_digest(expected, hash_of(consent)):
-            raise NotFound(
-                "this page is out of date: somebody signed in again; start again in your agent.",
-                code="sign_in_ended",
-            )
-        return sign_in, sign_in.identity
+    async def _end_stolen(self, grant: Grant, what: str) -> None:
+        """End a grant of which somebody has a secret who should not."""
+        await self._store.revoke_grant(grant.grant_id, self._clock.now())
+        await self._note_end("grant.reuse", grant, {"of": what})
+
+    async def _note_end(self, action: str, grant: Grant, detail: JsonObject) -> None:
+        await self._audit.record(
+            action,
+            user_id=grant.user_id,
+            credential=f"grant:{grant.grant_id}",
+            graph_id=grant.graph_id,
+            target=grant.grant_id,
+            detail={"client_id": grant.client_id, **detail},
+        )
 
     async def _token(self, secret: str, kind: TokenKind) -> TokenState | None:
         state = await self._store.oauth_token(hash_of(secret))
@@ -340,7 +250,7 @@ class OAuth:
         )
         return issued, [short, long] if refreshes else [short]
 
-    async def _tidy(self) -> None:
+    async def tidy(self) -> None:
         """Forget what has ended, now and then: only who asks for something new adds rows."""
         now = self._clock.now()
         if self._tidied_at is None or now - self._tidied_at >= _TIDY_EVERY:

@@ -233,7 +233,11 @@ class Organizations:
         Raises:
             NotFound: It never was, was used or taken back, or its time is over.
         """
-        invitation = await self._store.invitation(hash_of(secret))
+        return await self.invited_by_hash(hash_of(secret))
+
+    async def invited_by_hash(self, hash: str) -> tuple[Invitation, Organization]:
+        """The invitation whose secret has this SHA-256; the errors are those of `invited`."""
+        invitation = await self._store.invitation(hash)
         if invitation is not None and invitation.is_open(self._clock.now()):
             organization = await self._store.organization(invitation.organization_id)
             if organization is not None:
@@ -248,7 +252,11 @@ class Organizations:
         Raises:
             NotFound: See `invited`.
         """
-        invitation, organization = await self.invited(secret)
+        return await self.accept_by_hash(user_id, hash_of(secret))
+
+    async def accept_by_hash(self, user_id: str, hash: str) -> Membership:
+        """Use the invitation whose secret has this SHA-256; the errors are those of `accept`."""
+        invitation, organization = await self.invited_by_hash(hash)
         if not await self._store.accept_invitation(invitation.hash, user_id, self._clock.now()):
             raise NotFound("this invitation was used already; ask for a new one.", code="invitation_over")
         await self._audit.record(

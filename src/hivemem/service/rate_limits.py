@@ -56,6 +56,8 @@ def rates(
         Bucket.WRITE: Rate(calls=write_per_minute, period=MINUTE),
         Bucket.INGEST: Rate(calls=ingest_per_minute, period=MINUTE),
         Bucket.SIGN_IN: Rate(calls=sign_in_per_minute, period=MINUTE),
+        # By the name that is tried, whether anybody has it: for who guesses from many addresses.
+        Bucket.PASSWORD: Rate(calls=20, period=15 * MINUTE),
         Bucket.REGISTER: Rate(calls=registrations_per_hour, period=HOUR),
         # Programs come in swarms behind one address, and neither needs a guess to be kept from.
         Bucket.AUTHORIZE: Rate(calls=60, period=2 * MINUTE),

@@ -14,12 +14,16 @@ from hivemem.service.access import Access
 from hivemem.service.audit import AuditLog
 from hivemem.service.change import Change
 from hivemem.service.chat_context import ChatContext
+from hivemem.service.consenting import Consenting
 from hivemem.service.exporting import Exports
 from hivemem.service.exporting_to_file import FileExport
 from hivemem.service.find_related import FindRelated
+from hivemem.service.grants import Grants
 from hivemem.service.history import History
+from hivemem.service.identities import Identities
 from hivemem.service.importing import Importing
 from hivemem.service.ingest import Ingest
+from hivemem.service.joining import Joining
 from hivemem.service.keys import Keys
 from hivemem.service.nodes import Nodes
 from hivemem.service.oauth import OAuth
@@ -34,6 +38,7 @@ from hivemem.service.recall import Recall
 from hivemem.service.relate import Relate
 from hivemem.service.relationships import RelationshipLists
 from hivemem.service.remember import Remember
+from hivemem.service.sign_ins import SignIns
 from hivemem.service.skills import Skills
 from hivemem.service.timeline import Timeline
 from hivemem.service.tokens import Tokens
@@ -122,6 +127,16 @@ class Services(Protocol):
     def purging(self) -> Purging: ...  # noqa: D102
     @property
     def oauth(self) -> OAuth: ...  # noqa: D102
+    @property
+    def consenting(self) -> Consenting: ...  # noqa: D102
+    @property
+    def grants(self) -> Grants: ...  # noqa: D102
+    @property
+    def sign_ins(self) -> SignIns: ...  # noqa: D102
+    @property
+    def identities(self) -> Identities: ...  # noqa: D102
+    @property
+    def joining(self) -> Joining: ...  # noqa: D102
     @property
     def rate_limits(self) -> RateLimits: ...  # noqa: D102
     @property

@@ -1,4 +1,4 @@
-"""`hivemem user`, `graph`, `org`, `key`, `audit` and `purge`: the administration, on this machine.
+"""`hivemem user`, `graph`, `org`, `key`, `grant`, `audit` and `purge`: the administration, on this machine.
 
 Sub-commands and options are made from the table of the administration. Works while a server runs.
 """

@@ -56,6 +56,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "graph": ("administration", "make, list, rename, freeze and remove memories of users"),
     "org": ("administration", "organizations: members, roles, invitations, write mode"),
     "key": ("administration", "create, list and revoke API keys"),
+    "grant": ("administration", "list and end what programs were let in to do"),
     "audit": ("administration", "read who did what"),
     "purge": ("administration", "remove what is left of removed memories, and prove that nothing is"),
     "config": ("config", "print the effective settings"),

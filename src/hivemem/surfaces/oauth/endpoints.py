@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hivemem.domain.oauth import (
     ADMIN,
+    OWN_PAGES,
     AuthorizationRequest,
+    Identity,
     OAuthClient,
+    SignIn,
     granted_scopes,
     known_scopes,
     same_resource,
 )
 from hivemem.domain.rates import Bucket
 from hivemem.domain.redirect_uris import redirect_uris_match, with_parameters
-from hivemem.errors import HivememError, InvalidInput, Unauthorized
+from hivemem.errors import HivememError, InvalidInput, NotFound, Unauthorized
+from hivemem.service.consenting import Consenting
 from hivemem.service.oauth import CODE_GRANT_TYPE, GRANT_TYPES, OAuth
+from hivemem.service.sign_ins import SignIns
 from hivemem.settings import Settings
 from hivemem.surfaces.envelope import answer_headers, http_status
 from hivemem.surfaces.oauth.addresses import MCP_PATH, base_address
 from hivemem.surfaces.oauth.clients import Clients
-from hivemem.surfaces.oauth.pages import consent_page, problem_page, sign_in_page
+from hivemem.surfaces.oauth.pages import Form, Question, consent_page, problem_page, sign_in_page
 from hivemem.surfaces.oauth.sign_in_ways import SignInWay
 from hivemem.surfaces.oauth.wire import (
     AddressLimit,
@@ -54,18 +60,23 @@ class Authorization:
 
     def __init__(
         self,
-        oauth: OAuth,
+        consenting: Consenting,
         clients: Clients,
+        sign_ins: SignIns,
         settings: Settings,
         ways: Sequence[SignInWay],
         *,
         limit: AddressLimit,
+        provider_start: str | None = None,
     ) -> None:
-        self._oauth = oauth
+        """`provider_start`: path that leads to the identity provider, if there is one."""
+        self._consenting = consenting
         self._clients = clients
+        self._sign_ins = sign_ins
         self._settings = settings
-        self._ways = {way.name: way for way in ways}
+        self._ways = {way.form.way: way for way in ways}
         self._limit = limit
+        self._provider_start = provider_start
 
     async def authorize(self, request: Request) -> Response:
         """`GET` or `POST /authorize`: check what is asked for, and go on to the sign-in.
@@ -83,7 +94,7 @@ class Authorization:
         base = base_address(self._settings, request)
         try:
             asked = _asked(client, sent, redirect_uri, base)
-            secret = await self._oauth.begin(asked)
+            secret = await self._consenting.begin(asked)
         except InvalidInput as error:
             return _back(redirect_uri, sent.get("state"), base, "invalid_request", error.message)
         except OAuthError as error:
@@ -93,40 +104,58 @@ class Authorization:
 
     async def sign_in(self, request: Request) -> Response:
         """`GET /oauth/sign-in`: ask who is there."""
-        return await self._ask_who(query_parameters(request).required("request"))
+        return await self.ask_who(query_parameters(request).required("request"))
 
     async def signed_in(self, request: Request) -> Response:
         """`POST /oauth/sign-in`: find out who it is, and ask for consent."""
         await self._limit(request, Bucket.SIGN_IN)
         sent = await body_parameters(request)
         secret = sent.required("request")
-        sign_in, client = await self._oauth.sign_in(secret)
+        sign_in, client = await self._consenting.sign_in(secret)
         way = self._ways.get(sent.required("way"))
         if way is None:
             raise OAuthError("invalid_request", "there is no such way to sign in; start again in your agent.")
         try:
             identity = await way.identity(sent)
         except Unauthorized as error:
-            return await self._ask_who(secret, error.message)
-        consent = await self._oauth.identify(secret, identity)
-        scopes = granted_scopes(sign_in.request.scopes, identity)
-        return consent_page(client, sign_in.request.redirect_uri, secret, consent, scopes)
+            return await self.ask_who(secret, error.message)
+        return await self.ask_consent(secret, sign_in, client, identity)
+
+    async def ask_consent(
+        self, secret: str, sign_in: SignIn, client: OAuthClient, identity: Identity
+    ) -> Response:
+        """Ask somebody who has signed in, whether the program may have what it asks for."""
+        _require_program(client)
+        consent = await self._consenting.identify(secret, identity)
+        question = Question(
+            scopes=granted_scopes(sign_in.request.scopes, identity),
+            who=await self._sign_ins.name_of(identity) if identity.key_id is None else "",
+            memories=await self._sign_ins.memories(identity),
+        )
+        return consent_page(client, sign_in.request.redirect_uri, secret, consent, question)
 
     async def decided(self, request: Request) -> Response:
         """`POST /oauth/consent`: send the browser back to the program, with a code or with the refusal."""
         sent = await body_parameters(request)
         secret, consent = sent.required("request"), sent.required("consent")
         base = base_address(self._settings, request)
+        _, client = await self._consenting.sign_in(secret)
+        _require_program(client)
         if sent.get("decision") != "allow":
-            asked = await self._oauth.deny(secret, consent)
+            asked = await self._consenting.deny(secret, consent)
             return _back(asked.redirect_uri, asked.state, base, "access_denied", "access was denied.")
-        asked, code = await self._oauth.allow(secret, consent)
+        asked, code = await self._consenting.allow(secret, consent, sent.get("graph"))
         answer = {"code": code, "state": asked.state, "iss": base}
         return RedirectResponse(with_parameters(asked.redirect_uri, answer), 303)
 
-    async def _ask_who(self, secret: str, problem: str = "") -> Response:
-        sign_in, client = await self._oauth.sign_in(secret)
-        forms = [(way.name, way.fields) for way in self._ways.values()]
+    async def ask_who(self, secret: str, problem: str = "") -> Response:
+        """The page of a sign-in under way; `problem` is why the last attempt failed."""
+        sign_in, client = await self._consenting.sign_in(secret)
+        _require_program(client)
+        forms = [way.form for way in self._ways.values()]
+        if self._provider_start is not None:
+            link = f"{self._provider_start}?{urlencode({'request': secret})}"
+            forms.append(Form(way="oidc", button=f"Continue with {self._settings.oidc_name}", link=link))
         return sign_in_page(client, sign_in.request.redirect_uri, secret, forms, problem)
 
 
@@ -181,6 +210,12 @@ class Tokens:
         client = await self._clients.authenticated(request, sent)
         await self._oauth.revoke_token(client, sent.required("token"))
         return json_answer({})
+
+
+def _require_program(client: OAuthClient) -> None:
+    """Let sign-ins pass that a program began; others end at a page of their own."""
+    if client.client_id == OWN_PAGES:
+        raise NotFound("this sign-in is for an invitation; open its link again.", code="sign_in_ended")
 
 
 def _redirect_uri(client: OAuthClient, sent: Parameters) -> str:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hivemem.domain.oauth import SCOPES, ClientAuthentication
+from hivemem.errors import InvalidInput
 from hivemem.service.oauth import GRANT_TYPES
 from hivemem.surfaces.oauth.addresses import (
     MCP_PATH,
@@ -19,10 +20,13 @@ from hivemem.surfaces.oauth.addresses import (
 from hivemem.surfaces.oauth.client_documents import ClientDocuments
 from hivemem.surfaces.oauth.clients import Clients
 from hivemem.surfaces.oauth.endpoints import Authorization, Tokens, page
-from hivemem.surfaces.oauth.sign_in_ways import ApiKeyWay
-from hivemem.surfaces.oauth.wire import json_answer, oauth_endpoint
+from hivemem.surfaces.oauth.joining import JOIN_PATH, JoinPages
+from hivemem.surfaces.oauth.sign_in_ways import ApiKeyWay, PasswordWay
+from hivemem.surfaces.oauth.wire import AddressLimit, json_answer, oauth_endpoint
 from hivemem.surfaces.rest.limits import count_address
 from hivemem.surfaces.services import Services
+
+PROVIDER_START_PATH = "/oauth/oidc/start"
 
 _METHODS = [method.value for method in ClientAuthentication]
 
@@ -34,12 +38,24 @@ def oauth_routes(services: Services, documents: ClientDocuments | None = None) -
         documents = ClientDocuments(services.clock, settings.oauth_redirect_schemes)
     limit = partial(count_address, services)
     clients = Clients(oauth, documents, limit)
+    provider_start = PROVIDER_START_PATH if settings.oidc_issuer else None
+    sign_ins = services.sign_ins
     pages = Authorization(
-        oauth,
+        services.consenting,
         clients,
+        sign_ins,
         settings,
-        [ApiKeyWay(services.access)],
+        [PasswordWay(sign_ins), ApiKeyWay(sign_ins)],
         limit=limit,
+        provider_start=provider_start,
+    )
+    join = JoinPages(
+        services.joining,
+        services.consenting,
+        sign_ins,
+        limit=limit,
+        provider_start=provider_start,
+        provider_name=settings.oidc_name,
     )
     tokens = Tokens(oauth, clients, settings, limit)
 
@@ -60,6 +76,41 @@ def oauth_routes(services: Services, documents: ClientDocuments | None = None) -
         Route("/oauth/sign-in", page(pages.sign_in), methods=["GET"]),
         Route("/oauth/sign-in", page(pages.signed_in), methods=["POST"]),
         Route("/oauth/consent", page(pages.decided), methods=["POST"]),
+        Route(JOIN_PATH, page(join.show), methods=["GET"]),
+        Route(JOIN_PATH, page(join.submit), methods=["POST"]),
+        *(_provider_routes(services, pages, join, limit) if settings.oidc_issuer else ()),
+    ]
+
+
+def _provider_routes(
+    services: Services, pages: Authorization, join: JoinPages, limit: AddressLimit
+) -> list[Route]:
+    """The routes of an identity provider.
+
+    Raises:
+        InvalidInput: What it needs is not installed.
+    """
+    try:
+        from hivemem.surfaces.oauth.identity_provider import IdentityProvider
+        from hivemem.surfaces.oauth.provider_pages import CALLBACK_PATH, ProviderPages
+    except ImportError as error:
+        raise InvalidInput(
+            "oidc_issuer is set, and Authlib is not installed; run: pip install 'hivemem[oidc]'."
+        ) from error
+    provider = ProviderPages(
+        IdentityProvider(services.settings, services.clock),
+        services.consenting,
+        services.sign_ins,
+        services.joining,
+        services.settings,
+        limit=limit,
+        ask_consent=pages.ask_consent,
+        ask_joining=join.confirm,
+        ask_again=pages.ask_who,
+    )
+    return [
+        Route(PROVIDER_START_PATH, page(provider.start), methods=["GET"]),
+        Route(CALLBACK_PATH, page(provider.callback), methods=["GET"]),
     ]
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hivemem.errors import HivememError
+from hivemem.service import audit
 from hivemem.settings import Settings
 from hivemem.surfaces.envelope import HttpRefusal, InternalError, answer_headers, envelope, http_status
 from hivemem.surfaces.request_id import new_request_id, request_id
@@ -143,6 +144,7 @@ class Edge:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         identity = new_request_id(headers.get(b"x-request-id"))
         token = request_id.set(identity)
+        came = audit.origin.set(audit.Origin(request_id=identity))
         started = False
         added: list[tuple[bytes, bytes]] = [(b"x-request-id", identity.encode()), *self._fixed]
         send_in_time = timed_send(send, self._rules.body_seconds)
@@ -159,6 +161,8 @@ class Edge:
 
         try:
             self._name_caller(scope)
+            address = scope["client"][0] if scope.get("client") else ""
+            audit.origin.set(audit.Origin(address=address, request_id=identity))
             permitted = self._checked(scope, headers)
             added += permitted or ()
             if permitted and scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
@@ -183,6 +187,7 @@ class Edge:
             await send_error(InternalError(), send_with_headers)
         finally:
             request_id.reset(token)
+            audit.origin.reset(came)
 
     def _name_caller(self, scope: Scope) -> None:
         """Put the address of the caller where that of the connection stood."""

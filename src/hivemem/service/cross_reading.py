@@ -54,7 +54,7 @@ class RerankLimits:
 
     depth: int = 24
     context_depth: int = 20
-    tokens: int = 3600
+    tokens: int = 3400
     passage_characters: int = 700
     neighbour_characters: int = 200
     budget_seconds: float = 1.0

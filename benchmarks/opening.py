@@ -17,7 +17,7 @@ from tqdm import tqdm
 from hivemem.app import OpenServices, open_services
 from hivemem.domain.access import Principal
 from hivemem.errors import HivememError
-from hivemem.ports.models import Embedder, Reranker, Span
+from hivemem.ports.models import Embedder, Reranker, Span, is_immediate
 from hivemem.service.remember import StoreRequest
 from hivemem.settings import load_settings
 from hivemem.surfaces.readiness import wait_for_models
@@ -51,6 +51,7 @@ class TimedEmbedder:
     def __init__(self, inner: Embedder, times: ModelTimes) -> None:
         self._inner, self._times = inner, times
         self.model_id, self.dimension = inner.model_id, inner.dimension
+        self.immediate = is_immediate(inner)
 
     def passages(self, text: str) -> list[Span]:
         return self._inner.passages(text)

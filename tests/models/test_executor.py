@@ -381,6 +381,42 @@ async def test_without_models_the_reason_is_told() -> None:
     executor.close()
 
 
+class HereAndThere(HashingEmbedder):
+    """Notes the threads it ran in."""
+
+    def __init__(self) -> None:
+        super().__init__(16, immediate=True)
+        self.threads: list[str] = []
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        self.threads.append(threading.current_thread().name)
+        if text == "bad":
+            raise ValueError("a bad text")
+        return super().embed_query(text)
+
+
+async def test_an_immediate_embedder_does_short_texts_on_the_spot_and_long_ones_in_the_thread() -> None:
+    embedder, here = HereAndThere(), threading.current_thread().name
+    executor = ModelExecutor(embedder, None)
+    try:
+        np.testing.assert_array_equal(
+            await executor.embed_query("a ferry"), HashingEmbedder(16).embed_query("a ferry")
+        )
+        assert (await executor.embed_passages(["a ferry", "an owl"])).shape == (2, 16)
+        assert embedder.threads == [here] * 3
+        await executor.embed_query("owl " * 300)
+        await executor.embed_passages(["owl " * 200, "ferry " * 200])
+        assert embedder.threads[3:] == ["hivemem-models"] * 3
+        assert executor.done_work["query"].texts == 2
+        assert executor.done_work["passages"].texts == 4
+        with pytest.raises(HivememError, match="the model failed: a bad text"):
+            await executor.embed_query("bad")
+    finally:
+        executor.close()
+    with pytest.raises(Unavailable, match="closed"):
+        await executor.embed_query("a ferry")
+
+
 async def test_a_repaired_model_is_used_from_then_on() -> None:
     executor = ModelExecutor(None, None, embedder_problem="missing")
 

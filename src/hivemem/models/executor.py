@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hivemem.errors import HivememError, InvalidInput, Overloaded, Unavailable
-from hivemem.ports.models import Embedder, Reranker
+from hivemem.ports.models import Embedder, Reranker, is_immediate
 from hivemem.ports.observer import Observers
 
 # Turns for pairs in a row before passages that wait get one.
@@ -37,9 +37,14 @@ _RERANK_TURNS = 4
 # Passages may fill this share of the queue; the rest is kept for recalls, which are short.
 _PASSAGE_SHARE = 0.75
 
+# An immediate embedder (`is_immediate`) does so much on the spot: a fifth of a millisecond.
+_CHARACTERS_ON_THE_SPOT = 1_000
+
 # Weight of the newest turn in the measured seconds a text, and a first guess before any turn.
 _RATE_WEIGHT = 0.2
 _FIRST_SECONDS_A_TEXT = 0.01
+
+_STOPPING = "the models are closed: the server is stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +216,11 @@ class ModelExecutor:
             Unavailable: There is no embedder, or the executor is closed.
             Overloaded: Too much work waits; `retry_after_seconds` is a measured guess.
         """
-        job = _Query(embedder=self._need_embedder(), text=text)
+        embedder = self._need_embedder()
         with self._observers.work("model.embed_query", texts=1):
-            return await self._result(job, self._queries)
+            if is_immediate(embedder) and len(text) <= _CHARACTERS_ON_THE_SPOT:
+                return self._on_the_spot("query", 1, lambda: embedder.embed_query(text))
+            return await self._result(_Query(embedder=embedder, text=text), self._queries)
 
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of stored texts, shape (len(texts), dimension), in the order given.
@@ -223,6 +230,9 @@ class ModelExecutor:
             Overloaded: Too much work waits; `retry_after_seconds` is a measured guess.
         """
         embedder = self._need_embedder()
+        if texts and is_immediate(embedder) and sum(map(len, texts)) <= _CHARACTERS_ON_THE_SPOT:
+            with self._observers.work("model.embed_passages", texts=len(texts)):
+                return self._on_the_spot("passages", len(texts), lambda: embedder.embed_passages(texts))
         vectors = np.zeros((len(texts), embedder.dimension), np.float32)
         if not texts:
             return vectors
@@ -297,12 +307,29 @@ class ModelExecutor:
             raise Unavailable(problem, code="embedder_unavailable")
         return embedder
 
+    def _on_the_spot(
+        self, kind: str, texts: int, compute: Callable[[], NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """What `compute` returns, in the caller's thread, counted like the work of a turn."""
+        started = time.perf_counter()
+        try:
+            vectors = compute()
+        except HivememError:
+            raise
+        except Exception as error:
+            raise _as_ours(error) from error
+        with self._changed:
+            if self._closed:
+                raise Unavailable(_STOPPING)
+            self._done_work[kind] = self._done_work[kind].plus(texts, time.perf_counter() - started)
+        return vectors
+
     async def _result(self, job: Any, queue: deque[Any]) -> Any:
         """Queue the job and wait for it. A caller that is cancelled cancels the job's future."""
         share = _PASSAGE_SHARE if isinstance(job, _Passages) else 1.0
         with self._changed:
             if self._closed:
-                raise Unavailable("the models are closed: the server is stopping")
+                raise Unavailable(_STOPPING)
             if self._queued_texts and self._queued_texts + job.left > share * self._max_queued_texts:
                 self._drop_cancelled()
             if self._queued_texts and self._queued_texts + job.left > share * self._max_queued_texts:
@@ -339,7 +366,8 @@ class ModelExecutor:
             kind, compute = turn
             texts = compute()
             seconds = time.perf_counter() - started
-            self._done_work[kind] = self._done_work[kind].plus(texts, seconds)
+            with self._changed:
+                self._done_work[kind] = self._done_work[kind].plus(texts, seconds)
             if texts:
                 newest = seconds / texts
                 self._seconds_a_text += _RATE_WEIGHT * (newest - self._seconds_a_text)
@@ -457,10 +485,14 @@ class ModelExecutor:
 
 
 def _fail(job: _Job, error: Exception) -> None:
-    if not isinstance(error, HivememError):
-        wrapped = HivememError(f"the model failed: {error}")
-        wrapped.__cause__ = error
-        error = wrapped
     # Done already: closed, or failed, while its last turn was running.
     if not job.future.done() and job.future.set_running_or_notify_cancel():
-        job.future.set_exception(error)
+        job.future.set_exception(_as_ours(error))
+
+
+def _as_ours(error: Exception) -> HivememError:
+    if isinstance(error, HivememError):
+        return error
+    wrapped = HivememError(f"the model failed: {error}")
+    wrapped.__cause__ = error
+    return wrapped

@@ -31,14 +31,22 @@ class HashingEmbedder:
     Each feature adds its weight, with a sign from its hash, to one entry chosen by its hash.
     A text without any word points along the first axis.
 
+    Args:
+        dimension: Length of the vectors, at least 8.
+        passages: How texts are cut.
+        immediate: See `hivemem.ports.models.is_immediate`: a sentence takes a tenth of a millisecond.
+
     Source: Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009.
     """
 
-    def __init__(self, dimension: int = 384, *, passages: PassageLimits | None = None) -> None:
+    def __init__(
+        self, dimension: int = 384, *, passages: PassageLimits | None = None, immediate: bool = False
+    ) -> None:
         if dimension < 8:
             raise InvalidInput(f"dimension={dimension} must be at least 8")
         self._dimension = dimension
         self._limits = passages or PassageLimits()
+        self._immediate = immediate
         self._features = lru_cache(maxsize=50_000)(self._word_features)
 
     @property
@@ -50,6 +58,11 @@ class HashingEmbedder:
     def dimension(self) -> int:
         """Length of every vector."""
         return self._dimension
+
+    @property
+    def immediate(self) -> bool:
+        """See `hivemem.ports.models.is_immediate`."""
+        return self._immediate
 
     def passages(self, text: str) -> list[Span]:
         """Stretches of about the wanted number of tokens, as a tokenizer would count them."""

@@ -80,3 +80,11 @@ class Reranker(Protocol):
             Unavailable: A remote model does not answer.
         """
         ...
+
+
+def is_immediate(embedder: Embedder) -> bool:
+    """Whether a short text takes it less time than handing it to another thread, which it bears.
+
+    An embedder says so with an attribute `immediate`; most do not.
+    """
+    return getattr(embedder, "immediate", False) is True

@@ -334,7 +334,7 @@ class Settings:
         maximum=500,
     )
     rerank_tokens: int = _setting(
-        3_600,
+        3_400,
         "Estimated tokens that the reranker reads in one recall, both times together: with longer texts "
         "fewer candidates are read, at least five.",
         minimum=100,

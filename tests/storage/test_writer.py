@@ -151,3 +151,27 @@ async def test_closing_finishes_what_waits_and_refuses_what_comes(path: Path) ->
     assert await asyncio.gather(*waiting) == ["added 0", "added 1", "added 2"]
     await writer.close()
     assert lines(path) == ["0", "1", "2"]
+
+
+async def test_a_checkpoint_is_made_in_a_pause_and_not_by_a_write(path: Path, writer: Writer) -> None:
+    statements: list[str] = []
+    await writer.run(lambda connection: connection.set_trace_callback(statements.append))
+
+    def add_many(connection: sqlite3.Connection, count: int) -> None:
+        connection.executemany("INSERT INTO lines VALUES (?)", [("x" * 3000,)] * count)
+
+    def checkpoints() -> int:
+        return sum("wal_checkpoint" in statement for statement in statements)
+
+    await writer.run(add_many, 499)
+    await asyncio.sleep(0.05)
+    assert checkpoints() == 0
+    await writer.run(add_many, 1)
+    while not checkpoints():
+        await asyncio.sleep(0.005)
+    # Whoever reads the file without its log now sees all of it.
+    while path.stat().st_size < 500 * 3000:
+        await asyncio.sleep(0.005)
+    await writer.run(add, "later")
+    await asyncio.sleep(0.05)
+    assert checkpoints() == 1

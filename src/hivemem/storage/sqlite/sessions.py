@@ -68,12 +68,16 @@ def add_events(
     connection: sqlite3.Connection, graph_id: GraphId, entries: Sequence[TimelineEntry]
 ) -> list[int]:
     """Write lines into the diary, each with the graph's next number; the numbers."""
-    numbers: list[int] = []
-    for entry in entries:
-        # fetchall, because a RETURNING statement that was not read to its end blocks the commit.
-        ((event_id,),) = connection.execute(_SQL["next_event_id"], {"graph_id": graph_id}).fetchall()
-        connection.execute(
-            _SQL["add_event"],
+    if not entries:
+        return []
+    count = len(entries)
+    # fetchall, because a RETURNING statement that was not read to its end blocks the commit.
+    [(last,)] = connection.execute(_SQL["next_event_ids"], {"graph_id": graph_id, "count": count}).fetchall()
+    numbers = list(range(last - count + 1, last + 1))
+    numbered = list(zip(numbers, entries, strict=True))
+    connection.executemany(
+        _SQL["add_event"],
+        [
             {
                 "graph_id": graph_id,
                 "event_id": event_id,
@@ -83,11 +87,17 @@ def add_events(
                 "tool": entry.tool,
                 "node_key": entry.node_key,
                 "meta": to_json(entry.meta),
-            },
-        )
-        terms = {"graph_id": graph_id, "event_id": event_id, "terms": diary_terms(entry)}
-        connection.execute(_SQL["add_terms"], terms)
-        numbers.append(event_id)
+            }
+            for event_id, entry in numbered
+        ],
+    )
+    connection.executemany(
+        _SQL["add_terms"],
+        [
+            {"graph_id": graph_id, "event_id": event_id, "terms": diary_terms(entry)}
+            for event_id, entry in numbered
+        ],
+    )
     return numbers
 
 

@@ -31,10 +31,11 @@ WHERE graph_id = :graph_id AND session_id = :session_id
 ORDER BY last_touched_at DESC, node_key
 LIMIT :limit
 
--- name: next_event_id
+-- name: next_event_ids
+-- Takes :count numbers; the last of them.
 INSERT INTO graph_counters (graph_id, revision, last_event_id)
-VALUES (:graph_id, 0, 1)
-ON CONFLICT (graph_id) DO UPDATE SET last_event_id = last_event_id + 1
+VALUES (:graph_id, 0, :count)
+ON CONFLICT (graph_id) DO UPDATE SET last_event_id = last_event_id + :count
 RETURNING last_event_id
 
 -- name: add_event

@@ -4,6 +4,9 @@ Writes that wait for each other share a transaction, so that one fsync makes all
 the first has a savepoint: one that fails is rolled back to it and leaves the others alone. The first needs
 none, since nothing is lost when its whole transaction is rolled back; a savepoint makes SQLite copy every
 page before the write changes it, a quarter of a lone write's time.
+
+Checkpoints, which bring the write-ahead log into the database file, take as long as ten writes. They are
+made in a pause, so that no write waits for one unless there was no pause for long.
 """
 
 from __future__ import annotations
@@ -28,6 +31,14 @@ _R = TypeVar("_R")
 
 _GROUP_SECONDS = 0.05
 """After this time a group takes no further writes, so that other processes get their turn."""
+
+_CHECKPOINT_ROWS = 500
+"""So many changed rows, those of some 40 store calls, make a checkpoint due."""
+
+_PAUSE_SECONDS = 0.002
+
+_CHECKPOINT_PAGES = 4_000
+"""At so many pages in the log, 16 MB, the commit that reaches it makes the checkpoint, pause or not."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -76,6 +87,8 @@ class Writer:
         self._connection = connect(path, 0)
         # Savepoints keep their copies of pages in memory; above 64 KiB SQLite would make a file for them.
         self._connection.execute("PRAGMA temp_store = MEMORY")
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        self._rows_at_checkpoint = 0
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
@@ -117,9 +130,24 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._wait()) is not None:
             self._commit_group(job)
         self._connection.close()
+
+    def _wait(self) -> _Job | None:
+        """The next job; a checkpoint that is due is made when none comes for a moment."""
+        if self._connection.total_changes - self._rows_at_checkpoint >= _CHECKPOINT_ROWS:
+            try:
+                return self._jobs.get(timeout=_PAUSE_SECONDS)
+            except queue.Empty:
+                self._checkpoint()
+        return self._jobs.get()
+
+    def _checkpoint(self) -> None:
+        self._rows_at_checkpoint = self._connection.total_changes
+        # A disk that is full, or a file that is locked, is told by the next write, if it is so still.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _commit_group(self, first: _Job) -> None:
         taken: list[_Job] = []

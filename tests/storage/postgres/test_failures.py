@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from hivemem.domain.node import EnrichmentStatus
@@ -18,8 +15,8 @@ from hivemem.errors import Conflict, Corruption, HivememError, InvalidInput, Sta
 from hivemem.storage.postgres import PostgresStore
 from hivemem.storage.postgres.connection import Address
 from tests.conformance.store.observe import GRAPH
-from tests.storage.postgres.conftest import Opener
-from tests.storage.postgres.proxy import Proxy, proxy
+from tests.storage.postgres.conftest import COMMIT, Opener, administrator, wait_for_lock
+from tests.storage.postgres.proxy import Proxy
 from tests.support.builders import (
     api_key,
     batch,
@@ -35,29 +32,7 @@ from tests.support.builders import (
     user,
     vectors,
 )
-from tests.support.postgres import Server, fresh_database, with_parameters
-
-COMMIT = b"COMMIT\0"
-"""The statement as it is sent, which the words READ COMMITTED are not."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A server for this module alone, because its tests stop it."""
-    own = Server()
-    yield own
-    own.remove()
-
-
-@pytest.fixture
-def own_url(server: Server) -> str:
-    return fresh_database(server.url)
-
-
-@contextlib.contextmanager
-def administrator(url: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(url, autocommit=True, application_name="administrator") as connection:
-        yield connection
+from tests.support.postgres import Server, with_parameters
 
 
 def end_connections(url: str) -> int:
@@ -216,28 +191,7 @@ async def test_deadlocks_are_repeated(opened: Opener, url: str) -> None:
     assert touched.touch_count == 2
 
 
-async def wait_for_lock(url: str) -> None:
-    with administrator(url) as connection:
-        waiting = (
-            "SELECT 1 FROM pg_stat_activity WHERE application_name = 'hivemem' AND wait_event_type = 'Lock'"
-        )
-        while connection.execute(waiting.encode()).fetchone() is None:
-            await asyncio.sleep(0.01)
-
-
 # Lost answers ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def between(server: Server, tmp_path: Path) -> AsyncIterator[Proxy]:
-    async with proxy(server.socket, tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-async def cut_store(between: Proxy, opened: Opener, own_url: str, tmp_path: Path) -> PostgresStore:
-    """A store whose connections go through `between`."""
-    return await opened(with_parameters(own_url, host=str(tmp_path)), wait_seconds=5.0)
 
 
 WRITES = {

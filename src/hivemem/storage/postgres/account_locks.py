@@ -17,9 +17,11 @@ from hivemem.domain.accounts import Graph, User
 from hivemem.errors import NotFound
 from hivemem.storage import account_rows as rows
 from hivemem.storage.postgres.statements import named_statements
-from hivemem.storage.postgres.transaction import Query, Transaction
+from hivemem.storage.postgres.transaction import Query, Row, Transaction
 
 _SQL = named_statements("account_locks.sql")
+_SAVEPOINT = b"SAVEPOINT before_locks"
+_RELEASE = b"ROLLBACK TO SAVEPOINT before_locks"
 
 
 async def hold_organization(transaction: Transaction, organization_id: str) -> None:
@@ -37,11 +39,6 @@ async def lock_organization(transaction: Transaction, organization_id: str) -> b
     """Hold off other changes of an organization and its members; False when there is none."""
     arguments = {"organization_id": organization_id}
     return await transaction.ask(Query(sql=_SQL["lock_organization"], arguments=arguments, decode=bool))
-
-
-async def lock_organizations_of_user(transaction: Transaction, user_id: str) -> None:
-    """Hold off other changes of the organizations that a user belongs to."""
-    await transaction.send(_SQL["lock_organizations_of_user"], {"user_id": user_id})
 
 
 async def hold_user(transaction: Transaction, user_id: str) -> None:
@@ -63,6 +60,21 @@ async def lock_user(transaction: Transaction, user_id: str) -> User | None:
         decode=lambda found: rows.user_from_row(found[0]) if found else None,
     )
     return await transaction.ask(query)
+
+
+async def lock_user_and_organizations(transaction: Transaction, user_id: str) -> User | None:
+    """As `lock_user`, with the organizations that the user belongs to; nobody can add them to another one."""
+    own = {"user_id": user_id}
+    organizations = Query(sql=_SQL["lock_organizations_of_user"], arguments=own, decode=_ids)
+    present = Query(sql=_SQL["organizations_of_user"], arguments=own, decode=_ids)
+    while True:
+        await transaction.send(_SAVEPOINT, {})
+        locked = await transaction.ask(organizations)
+        user = await lock_user(transaction, user_id)
+        if user is None or {*await transaction.ask(present)} <= {*locked}:
+            return user
+        # They have joined one meanwhile, whose lock would come too late now: let go, and begin anew.
+        await transaction.send(_RELEASE, {})
 
 
 async def lock_operators(transaction: Transaction) -> None:
@@ -91,7 +103,7 @@ async def lock_graphs_of_user(transaction: Transaction, user_id: str) -> list[st
     query = Query(
         sql=_SQL["lock_graphs_of_user"],
         arguments={"owner_id": user_id},
-        decode=lambda found: [graph_id for (graph_id,) in found],
+        decode=_ids,
     )
     return await transaction.ask(query)
 
@@ -114,3 +126,7 @@ def no_user(user_id: str) -> NotFound:
 def no_organization(organization_id: str) -> NotFound:
     """The refusal of what needs an organization that is not there."""
     return NotFound(f"no organization {organization_id!r}; create it first.")
+
+
+def _ids(found: list[Row]) -> list[str]:
+    return [id for (id,) in found]

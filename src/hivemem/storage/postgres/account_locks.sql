@@ -14,6 +14,9 @@ WHERE organization_id IN (SELECT organization_id FROM memberships WHERE user_id 
 ORDER BY organization_id
 FOR UPDATE
 
+-- name: organizations_of_user
+SELECT organization_id FROM memberships WHERE user_id = :user_id
+
 -- name: hold_user
 SELECT user_id FROM users WHERE user_id = :user_id FOR KEY SHARE
 

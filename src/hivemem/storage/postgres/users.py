@@ -70,12 +70,9 @@ async def put_user(transaction: Transaction, user: User) -> None:
 
 async def remove_user(transaction: Transaction, user_id: str, at: datetime) -> bool:
     """Remove a user with all that is theirs; see `AccountStore.remove_user`."""
-    await locks.lock_organizations_of_user(transaction, user_id)
-    present = await locks.lock_user(transaction, user_id)
+    present = await locks.lock_user_and_organizations(transaction, user_id)
     if present is None:
         return False
-    # Once more, since the user may have joined one before the lock; from here on nobody can add them.
-    await locks.lock_organizations_of_user(transaction, user_id)
     if present.operator:
         await _check_other_operator(transaction, user_id)
     await _check_other_owners(transaction, user_id)

@@ -67,9 +67,29 @@ class Program:
         sent = {"request": request, "way": "api_key", "api_key": key}
         return await self.http.post("/oauth/sign-in", data=sent)
 
-    async def decide(self, page: httpx2.Response, decision: str = "allow") -> httpx2.Response:
+    async def sign_in_as(self, request: str, name: str, password: str) -> httpx2.Response:
+        """The answer to name and password."""
+        sent = {"request": request, "way": "password", "name": name, "password": password}
+        return await self.http.post("/oauth/sign-in", data=sent)
+
+    async def consent_page_of(self, name: str, password: str, **changes: str | None) -> httpx2.Response:
+        """The page that asks for consent, after a sign-in with a password."""
+        request = query_of(await self.authorize(**changes))["request"]
+        return await self.sign_in_as(request, name, password)
+
+    async def tokens_of(
+        self, name: str, password: str, graph: str | None = None, **changes: str | None
+    ) -> dict[str, Any]:
+        """What somebody with a password lets the program have, at a graph of their choice."""
+        page = await self.consent_page_of(name, password, **changes)
+        decided = await self.decide(page, **({} if graph is None else {"graph": graph}))
+        response = await self.exchange(query_of(decided)["code"])
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def decide(self, page: httpx2.Response, decision: str = "allow", **fields: str) -> httpx2.Response:
         sent = {name: hidden(page, name) for name in ("request", "consent")}
-        return await self.http.post("/oauth/consent", data={**sent, "decision": decision})
+        return await self.http.post("/oauth/consent", data={**sent, **fields, "decision": decision})
 
     async def code(self, key: str, **changes: str | None) -> str:
         return query_of(await self.decide(await self.consent_page(key, **changes)))["code"]

@@ -1,4 +1,4 @@
-"""A command line that others wrote signs in with OAuth: a person lets it in with a password, and it stays in."""
+"""A command line that others wrote signs in: a person lets it in with a password, and it stays in."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_stolen_refresh_token_ends_it(signed_in: tuple[Server, CommandLine]) -
 def test_logging_out_forgets_the_tokens_and_the_server_ends_them(
     signed_in: tuple[Server, CommandLine],
 ) -> None:
-    """The program forgets its tokens and tells nobody, so they end here: by the person, or by the operator."""
+    """The program forgets its tokens and tells nobody: they end here, by the person or by the operator."""
     server, program = signed_in
     tokens = program.kept
     assert program.run("logout")[0] == 0

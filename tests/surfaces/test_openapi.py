@@ -154,6 +154,19 @@ async def test_answers_fit_the_document(api: Served, document: dict[str, Any]) -
     check(document, "post", f"{REST}/store", await api.reader.post(f"{REST}/store", json=store))
 
 
+async def test_answers_of_oauth_fit_the_document(api: Served, document: dict[str, Any]) -> None:
+    registration: dict[str, Any] = {"redirect_uris": ["http://127.0.0.1"], "client_name": "Agent"}
+    for body in (registration, {}, {**registration, "token_endpoint_auth_method": "none"}):
+        check(document, "post", "/register", await api.anonymous.post("/register", json=body))
+    for path in ("/token", "/revoke"):
+        for sent in ({}, {"client_id": "none", "grant_type": "refresh_token", "refresh_token": "x"}):
+            check(document, "post", path, await api.anonymous.post(path, data=sent))
+    well_known = [path for path in document["paths"] if path.startswith("/.well-known/")]
+    assert len(well_known) == 3
+    for path in well_known:
+        check(document, "get", path, await api.anonymous.get(path))
+
+
 async def test_answers_fit_the_output_schemas_of_the_tools(api: Served) -> None:
     listed = await api.client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     schemas = {tool["name"]: tool["outputSchema"] for tool in listed.json()["result"]["tools"]}

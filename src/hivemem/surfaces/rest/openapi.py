@@ -12,6 +12,7 @@ from pydantic.json_schema import models_json_schema
 import hivemem
 from hivemem.surfaces.administration import ADMINISTRATION
 from hivemem.surfaces.answers import AliveAnswer, ErrorAnswer, HealthAnswer, ReadyAnswer
+from hivemem.surfaces.oauth.openapi import oauth_paths
 from hivemem.surfaces.operations import OPERATIONS, REST_PREFIX, Access, AnyOperation, RestRoute
 from hivemem.surfaces.rest.exports import ExportAnswer, export_paths
 from hivemem.surfaces.schemas import slim_schema
@@ -51,6 +52,7 @@ def openapi_document() -> dict[str, Any]:
         },
     }
     paths |= export_paths(_plain)
+    paths |= oauth_paths(_plain)
     for operation in operations:
         for route in operation.routes:
             described = _operation(operation, route)

@@ -121,6 +121,8 @@ async def test_a_user_has_at_most_one_default_graph(store: Store) -> None:
     assert await store.put_graph(replace(changed, created_at=minutes(9)))
     assert await store.graph("graph_one") == changed
     assert await defaults() == ["graph_one"]
+    assert not await store.put_graph(graph("graph_gone", is_default=True))
+    assert await defaults() == ["graph_one"]
     assert await store.put_graph(graph())
     assert await store.graph("graph_one") == graph()
     assert await defaults() == []

@@ -132,9 +132,12 @@ def graph_ids(connection: sqlite3.Connection) -> list[str]:
 def put_graph(connection: sqlite3.Connection, graph: Graph) -> bool:
     """Change name, end of writing and default; False when it is gone."""
     arguments = rows.graph_arguments(graph)
+    if connection.execute(_SQL["graph"], arguments).fetchone() is None:
+        return False
     if graph.is_default:
         connection.execute(_SQL["clear_default"], arguments)
-    return connection.execute(_SQL["put_graph"], arguments).rowcount == 1
+    connection.execute(_SQL["put_graph"], arguments)
+    return True
 
 
 def remove_graph(connection: sqlite3.Connection, graph_id: str, at: datetime) -> bool:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from hivemem.domain.access import Scope
+from hivemem.domain.accounts import AuditQuery
 from hivemem.domain.oauth import AuthorizationRequest, ClientAuthentication, Identity, OAuthClient
-from hivemem.errors import InvalidInput, NotFound, Unauthorized
+from hivemem.errors import Forbidden, InvalidInput, NotFound, Unauthorized
 from hivemem.ports.store import Store
 from hivemem.service.audit import AuditLog
 from hivemem.service.consenting import Consenting
@@ -20,7 +21,7 @@ from hivemem.service.grants import Grants
 from hivemem.service.oauth import InvalidGrant, IssuedTokens, OAuth
 from tests.conformance.store.backends import BACKENDS, Backend
 from tests.oauth.flow import CHALLENGE, REDIRECT, VERIFIER
-from tests.support.builders import FixedClock
+from tests.support.builders import FixedClock, graph, user
 from tests.support.desk import Desk
 
 BASE = "http://localhost:8477"
@@ -50,13 +51,13 @@ class World:
             key_id=key.key_id,
         )
 
-    async def begin(self, scopes: tuple[str, ...] = READ_WRITE) -> str:
+    async def begin(self, scopes: tuple[str, ...] = READ_WRITE, state: str | None = None) -> str:
         request = AuthorizationRequest(
             client_id=self.client.client_id,
             redirect_uri=REDIRECT,
             redirect_uri_given=True,
             code_challenge=CHALLENGE,
-            state=None,
+            state=state,
             scopes=scopes,
             resource=f"{BASE}/mcp",
         )
@@ -485,3 +486,74 @@ def test_the_lifetimes_are_the_documented_ones() -> None:
     assert timedelta(minutes=5) == rules.CODE_LIFETIME
     assert timedelta(seconds=30) == rules.REFRESH_GRACE
     assert timedelta(hours=24) == rules.UNUSED_CLIENT_LIFETIME
+
+
+# Grants of people, without a key ----------------------------------------------------------------------
+
+
+async def by_password(world: World, graph_id: str | None = None) -> IssuedTokens:
+    """Tokens of a person who signed in without a key, at the graph that they chose."""
+    key = await world.identity()
+    identity = replace(key, key_id=None, admin=True)
+    secret = await world.begin((*READ_WRITE, "memory:admin"))
+    consent = await world.consenting.identify(secret, identity)
+    _, code = await world.consenting.allow(secret, consent, graph_id)
+    return await world.exchange(code)
+
+
+async def test_a_person_grants_at_a_graph_of_theirs_and_the_grant_needs_no_key(world: World) -> None:
+    user_id = (await world.identity()).user_id
+    second = graph("graph_second", owner_id=user_id, is_default=False)
+    await world.store.add_graph(second)
+    tokens = await by_password(world, second.graph_id)
+    await world.access.revoke_key(world.key_id)
+    principal = await world.access.authenticate(tokens.access, address=BASE)
+    assert (principal.graph_id, principal.may_administer) == (second.graph_id, True)
+    own = (await world.store.graphs(user_id))[0].graph_id
+    assert (await world.access.authenticate(tokens.access, graph_id=own)).graph_id == own
+    # The graph goes, and the grant with it.
+    await world.store.remove_graph(second.graph_id, world.clock.now())
+    assert not await world.works(tokens)
+    assert tokens.refresh is not None
+    with pytest.raises(InvalidGrant):
+        await world.oauth.refresh(world.client, tokens.refresh)
+
+
+async def test_a_graph_of_somebody_else_is_not_granted(world: World) -> None:
+    await world.store.add_user(user("user_two"), graph("graph_two", owner_id="user_two"))
+    for foreign in ("graph_two", "graph_none"):
+        with pytest.raises(Forbidden):
+            await by_password(world, foreign)
+    assert await world.store.grants((await world.identity()).user_id) == []
+
+
+async def test_a_stolen_refresh_token_of_a_person_ends_the_grant_and_is_logged_once(world: World) -> None:
+    tokens = await by_password(world)
+    assert tokens.refresh is not None
+    following = await world.oauth.refresh(world.client, tokens.refresh)
+    world.clock.advance(seconds=31)
+    for _ in range(2):
+        with pytest.raises(InvalidGrant):
+            await world.oauth.refresh(world.client, tokens.refresh)
+    assert not await world.works(following)
+    [event] = await world.store.audit_events(AuditQuery(action="grant.reuse"))
+    assert event.detail == {"client_id": world.client.client_id, "of": "refresh_token"}
+    assert event.user_id == (await world.identity()).user_id
+
+
+async def test_an_invitation_is_used_by_who_was_asked_and_once(world: World) -> None:
+    secret = await world.consenting.begin_joining("h" * 64)
+    consent = await world.consenting.identify(secret, await world.identity())
+    with pytest.raises(NotFound):
+        await world.consenting.allow(secret, consent)
+    with pytest.raises(NotFound):
+        await world.consenting.joined(secret, "wrong")
+    hash, identity = await world.consenting.joined(secret, consent)
+    assert (hash, identity) == ("h" * 64, await world.identity())
+    with pytest.raises(NotFound):
+        await world.consenting.joined(secret, consent)
+    # A sign-in of a program is not one of an invitation, whatever the program says.
+    other = await world.begin(state="h" * 64)
+    consent = await world.consenting.identify(other, await world.identity())
+    with pytest.raises(NotFound):
+        await world.consenting.joined(other, consent)

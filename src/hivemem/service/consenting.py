@@ -192,9 +192,11 @@ class Consenting:
             NotFound: It has ended, or nobody with this consent secret has signed in.
         """
         sign_in, identity = await self._consented(secret, consent)
-        if sign_in.request.state is None or not await self._store.end_sign_in(sign_in.hash):
+        request = sign_in.request
+        own = request.client_id == OWN_PAGES
+        if not own or request.state is None or not await self._store.end_sign_in(sign_in.hash):
             raise NotFound("this page was answered already; open the invitation again.", code="sign_in_ended")
-        return sign_in.request.state, identity
+        return request.state, identity
 
     async def _begun(self, request: AuthorizationRequest) -> str:
         secret = new_secret()

@@ -28,7 +28,7 @@ from hivemem.settings import Settings
 from hivemem.surfaces.wire_json import parse_json
 
 # Signatures that need the provider's secret key. `HS256` would make our own secret one that signs.
-_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"]
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 _SCOPE = "openid profile email"
 _SECONDS = 10.0
 _MAX_BYTES = 1024 * 1024

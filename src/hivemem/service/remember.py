@@ -3,15 +3,15 @@
 A write goes: check -> snapshot -> embed, outside any transaction -> plan (pure) -> apply. When
 somebody else wrote between snapshot and apply, the plan is made again on what is there now; vectors
 are made again only if the text changed. A model that is missing, busy or failing never loses a
-write: the node is stored without vectors, waits as `pending`, and the answer says so. The batch also
-carries what the conversation touched, so that one transaction holds all of a call.
+write (`TextVectors`). The batch also carries what the conversation touched, so that one transaction
+holds all of a call.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hivemem.domain.access import Principal
@@ -56,8 +56,10 @@ __all__ = [
 ]
 
 _BATCHES_UNDER_WAY = 3
-"""Of an import: one is read and cut while another is embedded, so that the model never waits, and one is
-written."""
+"""Of an import: one is prepared while another is embedded, so that the model never waits, and one written."""
+
+_IN_A_ROW = 16
+"""Requests of an import that are checked or planned without a pause: 2 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +209,7 @@ class Remember:
                 on_progress(len(outcomes), len(requests))
 
         async with asyncio.TaskGroup() as group:
-            for batch in self._batches(requests, outcomes, tool):
+            async for batch in self._batches(requests, outcomes, tool):
                 before = under_way[-1] if under_way else None
                 under_way.append(group.create_task(store(batch, before)))
                 if len(under_way) == _BATCHES_UNDER_WAY:
@@ -216,13 +218,14 @@ class Remember:
             on_progress(len(outcomes), len(requests))
         return [outcomes[index] for index in range(len(requests))]
 
-    def _batches(
+    async def _batches(
         self, requests: Sequence[StoreRequest], outcomes: dict[int, StoreResult | HivememError], tool: str
-    ) -> Iterator[dict[int, CheckedStore]]:
+    ) -> AsyncIterator[dict[int, CheckedStore]]:
         """Checked requests by index, in batches that describe no key twice; errors go to `outcomes`."""
         batch: dict[int, CheckedStore] = {}
         keys: set[str] = set()
         for index, request in enumerate(requests):
+            await _let_others(index)
             try:
                 work = check_store(request, self._limits, tool)
             except HivememError as error:
@@ -286,7 +289,10 @@ class Remember:
             if missing:
                 raise _TextChanged(missing)
             planner = WritePlanner(snapshot, at=self._clock.now(), new_id=self._clock.new_id)
-            planned = [_plan(planner, work, texts) for work in works]
+            planned: list[PlannedStore | HivememError] = []
+            for number, work in enumerate(works):
+                await _let_others(number)
+                planned.append(_plan(planner, work, texts))
             batch = planner.batch(_calls(works, planned))
             # Without a line for the diary, every request was refused.
             return batch if batch.timeline else None, (batch, planned)
@@ -333,6 +339,12 @@ class Remember:
         if waits and self._on_pending is not None:
             self._on_pending(graph_id)
         return results
+
+
+async def _let_others(number: int) -> None:
+    """Let other callers, and the model's threads, get between the many requests of an import."""
+    if number % _IN_A_ROW == _IN_A_ROW - 1:
+        await asyncio.sleep(0)
 
 
 def _named(

@@ -46,6 +46,7 @@ class Provider:
     person: Person
     changes: dict[str, Any] = field(default_factory=dict)
     forge: str = ""
+    endpoints: dict[str, Any] = field(default_factory=dict)
     broken: bool = False
     deny: bool = False
     wrong_issuer_parameter: bool = False
@@ -71,6 +72,7 @@ class Provider:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
             "authorization_response_iss_parameter_supported": True,
+            **self.endpoints,
         }
 
     def authorize(self, asked: dict[str, str]) -> tuple[int, str]:

@@ -17,7 +17,7 @@ import pytest
 
 from hivemem.app import SystemClock, open_services
 from hivemem.domain.accounts import AuditQuery
-from hivemem.errors import Conflict, Forbidden, InvalidInput, NotFound
+from hivemem.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from hivemem.settings import Settings, load_settings
 from hivemem.surfaces.oauth.identity_provider import IdentityProvider
 from hivemem.surfaces.rest.app import build_app
@@ -211,6 +211,7 @@ async def test_a_claim_can_be_required(
         {"nonce": None},
         {"aud": "another client"},
         {"aud": None},
+        {"aud": "another client", "azp": CLIENT_ID},
         {"aud": [CLIENT_ID, "another client"]},
         {"aud": [CLIENT_ID, "another client"], "azp": "another client"},
         {"iss": "https://other.example"},
@@ -381,6 +382,50 @@ async def test_a_provider_of_another_name_is_not_used(tmp_path: Path, idp: Provi
         page = await program.http.get(f"/oauth/oidc/start?request={request}")
         assert page.status_code == 503
         assert "oidc_issuer" in page.text
+
+
+@pytest.mark.parametrize(
+    ("name", "endpoint"),
+    [
+        ("jwks_uri", "file:///etc/passwd"),
+        ("token_endpoint", None),
+        ("authorization_endpoint", "javascript:alert(1)"),
+    ],
+)
+async def test_a_provider_with_odd_endpoints_is_not_used(
+    api: Served, idp: Provider, name: str, endpoint: str | None
+) -> None:
+    idp.endpoints = {name: endpoint}
+    program = await Program.register(api.anonymous)
+    request = query_of(await program.authorize())["request"]
+    page = await program.http.get(f"/oauth/oidc/start?request={request}")
+    assert page.status_code == 503
+    assert "location" not in page.headers
+
+
+async def test_a_provider_with_https_has_no_endpoint_without(
+    idp: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issuer = "https://login.example"
+    settings = Settings(**{**settings_for(idp), "oidc_issuer": issuer, "data_dir": Path("/none")})
+    document = {
+        "issuer": issuer,
+        "authorization_endpoint": f"{issuer}/authorize",
+        "token_endpoint": f"{issuer}/token",
+        "jwks_uri": f"{issuer}/jwks",
+    }
+
+    async def address(**changes: str) -> str:
+        async def fetched(self: IdentityProvider, _: str) -> dict[str, str]:
+            return {**document, **changes}
+
+        monkeypatch.setattr(IdentityProvider, "_fetched", fetched)
+        return (await IdentityProvider(settings, SystemClock()).request("http://localhost", "s"))[0]
+
+    assert (await address()).startswith(f"{issuer}/authorize?")
+    for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+        with pytest.raises(Unavailable):
+            await address(**{name: "http://login.example/x"})
 
 
 async def test_any_server_of_the_database_takes_the_answer(tmp_path: Path, idp: Provider) -> None:

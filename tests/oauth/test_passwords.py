@@ -186,6 +186,16 @@ async def test_a_form_cannot_choose_what_the_person_does_not_reach(
     assert (await program.decide(by_key, graph=graph)).status_code == 403
 
 
+async def test_what_a_key_grants_stays_at_the_memory_of_the_key(people: People, program: Program) -> None:
+    owner, services = await people.operator(), people.api.services
+    key, _ = await services.keys.create(owner, name="ada's", user="ada")
+    page = await program.consent_page(key)
+    # It is hers too, but not what she made the key for.
+    assert (await program.decide(page, graph=people.second.graph_id)).status_code == 403
+    decided = await program.decide(page, graph=people.default["ada"].graph_id)
+    assert query_of(decided)["code"]
+
+
 async def test_a_program_may_name_another_memory_of_the_person_and_none_of_others(
     people: People, program: Program
 ) -> None:

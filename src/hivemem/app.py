@@ -16,7 +16,7 @@ from typing import TypeVar
 from hivemem.documents.limits import DocumentLimits
 from hivemem.documents.reading import Documents
 from hivemem.domain.graph import GraphId
-from hivemem.errors import HivememError, InvalidInput
+from hivemem.errors import HivememError, InvalidInput, NotFound
 from hivemem.models.download import repository_files
 from hivemem.models.executor import ModelExecutor
 from hivemem.models.hashing import HashingEmbedder
@@ -83,6 +83,8 @@ _EMBED_RETRY_SECONDS = 5.0
 _SWEEP_EVERY_SECONDS = 3_600.0
 _COLLECT_DELAY_SECONDS = 600.0
 _COLLECT_EVERY_SECONDS = 24 * 3600.0
+_PURGE_EVERY_SECONDS = 180.0
+_FORGET_EVERY_SECONDS = 3.0
 
 log = logging.getLogger(__name__)
 ModelT = TypeVar("ModelT")
@@ -180,6 +182,9 @@ class Background:
         self._embedding: asyncio.Task[None] | None = None
         self._collecting: asyncio.Task[None] | None = None
         self._sweeping: asyncio.Task[None] | None = None
+        self._purging: asyncio.Task[None] | None = None
+        self._forgetting: asyncio.Task[None] | None = None
+        self._removal_woken = asyncio.Event()
         self.models_loading = False
 
     def load_models(self) -> None:
@@ -205,9 +210,24 @@ class Background:
         """Drop the documents of exports whose time is over, at once and once an hour, until `close`."""
         self._sweeping = asyncio.create_task(self._sweep_all(exports), name="sweep exports")
 
+    def keep_purging(self, purging: Purging) -> None:
+        """Remove what is left of removed graphs, at once and every few minutes, until `close`.
+
+        Search indexes of graphs that were removed through another server go within seconds.
+        """
+        self._purging = asyncio.create_task(self._purge_all(purging), name="purge removed graphs")
+        self._forgetting = asyncio.create_task(self._forget_all(purging), name="forget removed graphs")
+
+    def purge_soon(self) -> None:
+        """Remove what is left of removed graphs now: one was just removed."""
+        self._removal_woken.set()
+
     async def close(self) -> None:
         """Stop; what is half done is found again at the next start."""
-        begun = (self._loading, self._embedding, self._collecting, self._sweeping)
+        begun = (
+            *(self._loading, self._embedding, self._collecting, self._sweeping),
+            *(self._purging, self._forgetting),
+        )
         tasks = [task for task in begun if task is not None]
         for task in tasks:
             task.cancel()
@@ -238,7 +258,7 @@ class Background:
         while True:
             # Not at once: a server that starts has more urgent work.
             await asyncio.sleep(_COLLECT_DELAY_SECONDS)
-            for graph_id in await self._graphs():
+            for graph_id in await self._store.graph_ids():
                 try:
                     await self._leased.run(f"collect {graph_id}", partial(files.collect, graph_id))
                 except HivememError as error:
@@ -248,24 +268,42 @@ class Background:
     async def _sweep_all(self, exports: Exports) -> None:
         while True:
             try:
-                for graph_id in await self._graphs():
+                for graph_id in await self._store.graph_ids():
                     await exports.sweep(graph_id)
             except HivememError as error:
                 log.warning("old exports are dropped in an hour: %s", error.message)
             await asyncio.sleep(_SWEEP_EVERY_SECONDS)
 
-    async def _graphs(self) -> list[GraphId]:
-        users = await self._store.users()
-        return [graph.graph_id for user in users for graph in await self._store.graphs(user.user_id)]
+    async def _purge_all(self, purging: Purging) -> None:
+        while True:
+            self._removal_woken.clear()
+            try:
+                await purging.forget_removed()
+                await self._leased.run("purge", purging.run)
+            except HivememError as error:
+                log.warning("removed graphs are purged later: %s", error.message)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._removal_woken.wait(), _PURGE_EVERY_SECONDS)
+
+    async def _forget_all(self, purging: Purging) -> None:
+        while True:
+            await asyncio.sleep(_FORGET_EVERY_SECONDS)
+            try:
+                await purging.forget_removed()
+            except HivememError as error:
+                log.debug("indexes of removed graphs are dropped later: %s", error.message)
 
     async def _embed_all(self) -> None:
-        self._waiting.update(await self._graphs())
+        self._waiting.update(await self._store.graph_ids())
         while True:
             elsewhere: set[GraphId] = set()
             while self._waiting and self._executor.embedder is not None:
                 graph_id = self._waiting.pop()
                 try:
                     alone = await self._leased.run(f"embed {graph_id}", partial(self._reembed.run, graph_id))
+                except NotFound:
+                    # It was removed meanwhile.
+                    continue
                 except HivememError as error:
                     log.warning("embedding of %s waits: %s", graph_id, error.message)
                     self._waiting.add(graph_id)
@@ -380,8 +418,9 @@ async def open_services(settings: Settings, *, background: bool = False, models:
     )
     audit = AuditLog(store=store, clock=clock)
     passwords, access = Passwords(), Access(store=store, clock=clock)
-    people = People(store=store, passwords=passwords, audit=audit, clock=clock)
-    organizations = Organizations(store=store, audit=audit, clock=clock)
+    people = People(store=store, passwords=passwords, audit=audit, clock=clock, on_removed=work.purge_soon)
+    organizations = Organizations(store=store, audit=audit, clock=clock, on_removed=work.purge_soon)
+    purging = Purging(store=store, files_of=files_of, hot=hot, audit=audit, clock=clock)
     rate_limits = RateLimits(counts=_rate_counts(settings, store), clock=clock, rates=settings.rates)
     oauth = OAuth(store=store, audit=audit, clock=clock, private_schemes=settings.oauth_redirect_schemes)
     sign_ins = SignIns(
@@ -404,6 +443,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
     if background:
         work.keep_collecting(files)
         work.keep_sweeping(exports)
+        work.keep_purging(purging)
     return OpenServices(
         settings=settings,
         clock=clock,
@@ -448,7 +488,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         keys=Keys(store=store, audit=audit, clock=clock),
         passwords=passwords,
         audit=audit,
-        purging=Purging(store=store, files_of=files_of, hot=hot, audit=audit, clock=clock),
+        purging=purging,
         oauth=oauth,
         consenting=Consenting(store=store, oauth=oauth, audit=audit, clock=clock),
         grants=Grants(store=store, audit=audit, clock=clock),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
@@ -36,10 +36,18 @@ class OrganizationStore(AccountStore, GraphStore, Protocol):
 class Organizations:
     """Creates, changes and removes organizations and memberships."""
 
-    def __init__(self, *, store: OrganizationStore, audit: AuditLog, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: OrganizationStore,
+        audit: AuditLog,
+        clock: Clock,
+        on_removed: Callable[[], None] | None = None,
+    ) -> None:
         self._store = store
         self._audit = audit
         self._clock = clock
+        self._on_removed = on_removed
 
     async def add(self, actor: Principal, name: str, owner: str | None = None) -> Organization:
         """A new organization with its graph. Its first owner is the actor, unless they run the server.
@@ -90,7 +98,8 @@ class Organizations:
         """
         found = await self._owned(actor, organization)
         renamed = replace(found, name=checked_name(name, "/name"))
-        await self._store.rename_organization(found.organization_id, renamed.name)
+        if not await self._store.rename_organization(found.organization_id, renamed.name):
+            raise _gone(found)
         await self._log("organization.change", actor, found)
         return renamed
 
@@ -102,7 +111,10 @@ class Organizations:
             Forbidden: The actor does not own it.
         """
         found = await self._owned(actor, organization)
-        await self._store.remove_organization(found.organization_id, self._clock.now())
+        if not await self._store.remove_organization(found.organization_id, self._clock.now()):
+            raise _gone(found)
+        if self._on_removed is not None:
+            self._on_removed()
         await self._log("organization.remove", actor, found)
         return found
 
@@ -151,7 +163,8 @@ class Organizations:
             raise NotFound(f"{person.name!r} is not a member.")
         if person.user_id != actor.user_id:
             self._require_giving(actor, found, role)
-        await self._store.remove_member(found.organization_id, person.user_id, self._clock.now())
+        if not await self._store.remove_member(found.organization_id, person.user_id, self._clock.now()):
+            raise NotFound(f"{person.name!r} is not a member any more.")
         await self._log("member.remove", actor, found, target=person.user_id)
         return found, person
 
@@ -222,7 +235,8 @@ class Organizations:
         for one in await self._store.invitations(found.organization_id):
             if invitation_id(one) == invitation:
                 self._require_giving(actor, found, one.role)
-                await self._store.remove_invitation(one.hash)
+                if not await self._store.remove_invitation(one.hash):
+                    break
                 await self._log("invitation.remove", actor, found, target=invitation)
                 return one
         raise NotFound(f"there is no invitation {invitation[:20]!r}; list the invitations.")
@@ -322,6 +336,10 @@ class Organizations:
             graph_id=organization.graph_id,
             **facts,
         )
+
+
+def _gone(organization: Organization) -> NotFound:
+    return NotFound(f"the organization {organization.organization_id!r} is gone already.")
 
 
 def invitation_id(invitation: Invitation) -> str:

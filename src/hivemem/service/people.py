@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -32,11 +32,20 @@ class PeopleStore(AccountStore, OAuthStore, GraphStore, Protocol):
 class People:
     """Creates, changes and removes users and their graphs."""
 
-    def __init__(self, *, store: PeopleStore, passwords: Passwords, audit: AuditLog, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: PeopleStore,
+        passwords: Passwords,
+        audit: AuditLog,
+        clock: Clock,
+        on_removed: Callable[[], None] | None = None,
+    ) -> None:
         self._store = store
         self._passwords = passwords
         self._audit = audit
         self._clock = clock
+        self._on_removed = on_removed
 
     async def add_user(
         self, actor: Principal | None, name: str, password: str | None = None, *, operator: bool = False
@@ -153,6 +162,7 @@ class People:
         person = await self.user(actor, user)
         if not await self._store.remove_user(person.user_id, self._clock.now()):
             raise NotFound(f"the user {person.user_id!r} is gone already.")
+        self._removed()
         await self._audit.record("user.remove", actor, target=person.user_id)
         return person
 
@@ -249,8 +259,14 @@ class People:
             raise Conflict("this is the default graph; make another one the default first.")
         if not await self._store.remove_graph(graph_id, self._clock.now()):
             raise NotFound(f"the graph {graph_id!r} is gone already.")
+        self._removed()
         await self._audit.record("graph.remove", actor, graph_id=graph_id, target=graph_id)
         return graph
+
+    def _removed(self) -> None:
+        """Let the content go that is left."""
+        if self._on_removed is not None:
+            self._on_removed()
 
     def _new_graph(self, owner_id: str, name: str, at: datetime, *, is_default: bool = False) -> Graph:
         graph_id = self._clock.new_id("graph")

@@ -18,6 +18,8 @@ from hivemem.service.audit import AuditLog
 _AGAIN_FOR = timedelta(hours=1)
 """So long content is looked for again: a write under way when its graph was removed can come later."""
 
+_FORGET_AGAIN_FOR = timedelta(minutes=5)
+
 
 class HotIndexes(Protocol):
     """The search indexes in memory."""
@@ -84,8 +86,10 @@ class Purging:
 
     async def forget_removed(self) -> None:
         """Drop the indexes of graphs that were removed since the last call, through whichever replica."""
-        since = self._seen_until or self._clock.now() - _AGAIN_FOR
-        self._seen_until = self._clock.now() - timedelta(minutes=1)
+        now = self._clock.now()
+        since = self._seen_until or now - _AGAIN_FOR
+        # A search that was under way can have loaded an index again, and clocks of servers differ.
+        self._seen_until = now - _FORGET_AGAIN_FOR
         for deleted in await self._store.deleted_graphs(since):
             self._hot.drop(deleted.graph_id)
 

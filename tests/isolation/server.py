@@ -157,10 +157,11 @@ class Running:
             scopes=scopes,
             resource=f"{BASE}/mcp",
         )
-        secret = await oauth.begin(request)
+        consenting = self.services.consenting
+        secret = await consenting.begin(request)
         identity = Identity(user_id=user_id, graph_id=graph_id, scope=Scope.OWNER, admin=admin, key_id=None)
-        consent = await oauth.identify(secret, identity)
-        _, code = await oauth.allow(secret, consent)
+        consent = await consenting.identify(secret, identity)
+        _, code = await consenting.allow(secret, consent)
         issued = await oauth.exchange_code(client, code, verifier=VERIFIER, redirect_uri=REDIRECT)
         return issued.access
 

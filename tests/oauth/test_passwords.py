@@ -209,6 +209,13 @@ async def test_a_program_may_name_another_memory_of_the_person_and_none_of_other
     assert [await status(graph, headers) for graph in own] == [200, 200, 200]
     foreign = (people.default["ben"].graph_id, "graph_00000000000000000000", "x")
     assert [await status(graph, headers) for graph in foreign] == [403, 403, 403]
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    call["params"] = {"name": "hm_store", "arguments": {"key": "fact_m", "description": "Over MCP."}}
+    sent = {**headers, "X-Graph-Id": people.second.graph_id}
+    assert (await program.http.post("/mcp", json=call, headers=sent)).status_code == 200
+    assert len(await people.api.services.store.nodes(people.second.graph_id, ["fact_m"])) == 1
+    refused = await program.http.post("/mcp", json=call, headers={**headers, "X-Graph-Id": foreign[0]})
+    assert refused.status_code == 403
     # What hangs on a key stays at the key's graph.
     by_key = bearer((await program.tokens(people.api.key))["access_token"])
     assert await status(people.second.graph_id, by_key) == 403

@@ -15,7 +15,11 @@ from hivemem.errors import InvalidInput, LimitExceeded
 JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
+JsonPlace: TypeAlias = "tuple[str | int, ...]"
+"""Where a value stands in a JSON text: names and positions, outermost first."""
+
 MAX_JSON_DEPTH = 32
+_SHOWN_OF_A_NAME = 100
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -60,31 +64,50 @@ def storable_json(value: object, field: str) -> JsonObject:
     """
     if not isinstance(value, dict):
         raise InvalidInput(f'{field} is not of type "object"; send a JSON object such as {{}}.')
-    _check_json(cast("dict[object, object]", value), field, 1)
+    _check_json(cast("dict[object, object]", value), (field.lstrip("/"),))
     return cast("JsonObject", value)
 
 
-def _check_json(value: object, where: str, depth: int) -> None:
-    if depth > MAX_JSON_DEPTH:
-        raise InvalidInput(f"{where} is nested deeper than {MAX_JSON_DEPTH} levels; flatten it.")
+def shown_place(place: JsonPlace) -> str:
+    """A place as errors name it; of long names their beginning.
+
+    Example:
+        >>> shown_place(("data", "tags", 0))
+        '/data/tags/0'
+    """
+    return "".join(f"/{str(part)[:_SHOWN_OF_A_NAME]}" for part in place)
+
+
+def require_storable(text: str, place: JsonPlace, what: str = "") -> None:
+    """Let a string of a JSON text pass; see `storable_text`. `what` of the place it is, such as " key".
+
+    Its place is spelled out for the error alone: a long name would be copied for each value below it.
+    """
+    if _UNSTORABLE.search(text):
+        storable_text(text, f"{shown_place(place) or '/'}{what}")
+
+
+def _check_json(value: object, place: JsonPlace) -> None:
+    if len(place) > MAX_JSON_DEPTH:
+        raise InvalidInput(f"{shown_place(place)} is nested deeper than {MAX_JSON_DEPTH} levels; flatten it.")
     if value is None or isinstance(value, bool | int):
         return
     if isinstance(value, str):
-        storable_text(value, where)
+        require_storable(value, place)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidInput(f"{where} is {value!r}; JSON has finite numbers only.")
+            raise InvalidInput(f"{shown_place(place)} is {value!r}; JSON has finite numbers only.")
     elif isinstance(value, list):
         for position, item in enumerate(cast("list[object]", value)):
-            _check_json(item, f"{where}/{position}", depth + 1)
+            _check_json(item, (*place, position))
     elif isinstance(value, dict):
         for name, item in cast("dict[object, object]", value).items():
             if not isinstance(name, str):
-                raise InvalidInput(f"{where} has the key {name!r}; JSON keys are strings.")
-            storable_text(name, f"{where} key")
-            _check_json(item, f"{where}/{name}", depth + 1)
+                raise InvalidInput(f"{shown_place(place)} has the key {name!r}; JSON keys are strings.")
+            require_storable(name, place, " key")
+            _check_json(item, (*place, name))
     else:
-        raise InvalidInput(f"{where} is a {type(value).__name__}, which JSON does not have.")
+        raise InvalidInput(f"{shown_place(place)} is a {type(value).__name__}, which JSON does not have.")
 
 
 def string_values(value: JsonValue) -> list[str]:

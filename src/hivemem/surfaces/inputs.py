@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from hivemem.domain.text import storable_text
+from hivemem.domain.text import JsonPlace, require_storable, shown_place
 from hivemem.errors import InvalidInput
 
 MAX_INPUT_DEPTH = 64
@@ -65,7 +65,7 @@ def parse_input(
         for name, value in arguments.items()
         if value is not None
     }
-    _require_storable(given, "", 1)
+    _check_storable(given, ())
     unknown = tuple(sorted(set(given) - set(model.model_fields) - _TOLERATED))
     try:
         return Parsed(model.model_validate(given, strict=strict), unknown)
@@ -111,18 +111,19 @@ def _sentence(item: Mapping[str, Any]) -> str:
     return f"{where}: {item['msg']}."
 
 
-def _require_storable(value: object, where: str, depth: int) -> None:
+def _check_storable(value: object, place: JsonPlace) -> None:
     if isinstance(value, str):
-        storable_text(value, where or "/")
+        require_storable(value, place)
         return
     if not isinstance(value, dict | list):
         return
-    if depth > MAX_INPUT_DEPTH:
-        raise InvalidInput(f"{where[:100]} is nested deeper than {MAX_INPUT_DEPTH} levels; flatten it.")
+    if len(place) >= MAX_INPUT_DEPTH:
+        where = shown_place(place)[:100]
+        raise InvalidInput(f"{where} is nested deeper than {MAX_INPUT_DEPTH} levels; flatten it.")
     if isinstance(value, list):
         for position, item in enumerate(cast("list[object]", value)):
-            _require_storable(item, f"{where}/{position}", depth + 1)
+            _check_storable(item, (*place, position))
         return
     for name, item in cast("dict[str, object]", value).items():
-        storable_text(name, f"{where or '/'} (a property name)")
-        _require_storable(item, f"{where}/{name}", depth + 1)
+        require_storable(name, place, " (a property name)")
+        _check_storable(item, (*place, name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any, cast
 
 from hivemem.errors import InvalidInput
@@ -46,9 +47,9 @@ def json_size(value: object) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     built = dict(pairs)
     if len(built) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"/ holds the name {twice!r} twice in one object; send it once.")
+        counts = Counter(name for name, _ in pairs)
+        [(twice, _)] = counts.most_common(1)
+        raise InvalidInput(f"/ holds the name {twice[:100]!r} twice in one object; send it once.")
     return built
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
@@ -146,11 +147,9 @@ def _parameters(pairs: list[tuple[str, str]]) -> Parameters:
         if _SURROGATE.search(value):
             raise OAuthError("invalid_request", "a parameter holds half a character (a lone surrogate).")
     values = {name: value for name, value in sent if name != "resource"}
-    names = [name for name, _ in sent if name != "resource"]
+    counts = Counter(name for name, _ in sent if name != "resource")
     return Parameters(
         values=values,
         resources=tuple(value for name, value in sent if name == "resource"),
-        repeated=frozenset(name for name in values if names.count(name) > 1)
-        if len(names) > len(values)
-        else frozenset(),
+        repeated=frozenset(name for name, count in counts.items() if count > 1),
     )

@@ -21,7 +21,7 @@ def test_the_first_commands_of_the_readme_do_what_it_shows(
 ) -> None:
     monkeypatch.setenv("HIVEMEM_DATA_DIR", str(tmp_path))
     commands = [shlex.split(line)[1:] for line in shell_lines(README) if line.startswith("hivemem ")]
-    store, recall, unanswerable = commands
+    (store, recall, unanswerable), team = commands[:3], commands[3:]
     shown, nothing = [block.text for block in blocks(README, "text")][:2]
     printed: list[str] = []
     for command in (store, recall):
@@ -32,3 +32,4 @@ def test_the_first_commands_of_the_readme_do_what_it_shows(
     assert "was chosen for sessions over signed cookies" in printed[1]
     assert main(unanswerable) == 0
     assert capsys.readouterr().out == nothing
+    assert [main(command) for command in team] == [0] * len(team) != []

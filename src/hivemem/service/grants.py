@@ -8,11 +8,11 @@ from typing import Protocol
 
 from hivemem.domain.access import Principal
 from hivemem.domain.oauth import Grant
-from hivemem.errors import Forbidden, NotFound
+from hivemem.errors import NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore, OAuthStore
 from hivemem.service.audit import AuditLog
-from hivemem.service.people import found_user
+from hivemem.service.people import decided_user
 
 
 class GrantStore(AccountStore, OAuthStore, Protocol):
@@ -46,9 +46,9 @@ class Grants:
         if user is None:
             found = await self._reached(actor)
         else:
-            person = await found_user(self._store, user)
-            if person.user_id != actor.user_id and not actor.operator:
-                raise Forbidden("grants of other people are seen and ended by who runs this server.")
+            person = await decided_user(
+                self._store, actor, user, "grants of other people are seen and ended by who runs this server."
+            )
             found = await self._store.grants(person.user_id)
         names: dict[str, str] = {}
         for client_id in {grant.client_id for grant in found}:

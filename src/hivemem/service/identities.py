@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from hivemem.domain.access import Principal
 from hivemem.domain.accounts import ExternalIdentity, User
 from hivemem.domain.text import storable_text
-from hivemem.errors import Forbidden, InvalidInput, NotFound
+from hivemem.errors import InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore
 from hivemem.service.audit import AuditLog
-from hivemem.service.people import found_user
+from hivemem.service.people import decided_user
 
 _MAX_CHARACTERS = 255
 """OpenID Connect Core (2) has no longer subjects."""
@@ -71,8 +71,6 @@ class Identities:
         raise NotFound(f"{person.name!r} has no such identity; list the identities.")
 
     async def _person(self, actor: Principal, user: str | None) -> User:
-        actor.require_administration()
-        person = await found_user(self._store, actor.user_id if user is None else user)
-        if person.user_id != actor.user_id and not actor.operator:
-            raise Forbidden("other people's accounts are for who runs this server.")
-        return person
+        return await decided_user(
+            self._store, actor, user, "other people's accounts are for who runs this server."
+        )

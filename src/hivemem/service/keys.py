@@ -11,7 +11,7 @@ from hivemem.errors import Forbidden, InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore
 from hivemem.service.audit import AuditLog
-from hivemem.service.people import checked_name, found_organization, found_user
+from hivemem.service.people import checked_name, decided_user, found_organization
 
 _KEY_ID_DIGITS = 12
 _MAX_DAYS = 3650
@@ -127,10 +127,9 @@ class Keys:
         return found.key_id
 
     async def _for(self, actor: Principal, user: str | None) -> User:
-        person = await found_user(self._store, actor.user_id if user is None else user)
-        if person.user_id != actor.user_id and not actor.operator:
-            raise Forbidden("keys of other people are made, seen and ended by who runs this server.")
-        return person
+        return await decided_user(
+            self._store, actor, user, "keys of other people are made, seen and ended by who runs this server."
+        )
 
     async def _graph(
         self, actor: Principal, person: User, graph_id: str | None, organization: str | None

@@ -24,7 +24,7 @@ from hivemem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore, GraphStore
 from hivemem.service.audit import AuditLog
-from hivemem.service.people import checked_name, found_organization, found_user
+from hivemem.service.people import checked_name, decided_user, found_organization, found_user
 
 _MAX_INVITATION_DAYS = 90
 
@@ -59,9 +59,9 @@ class Organizations:
             Conflict: The name is taken.
         """
         actor.require_administration()
-        person = await found_user(self._store, actor.user_id if owner is None else owner)
-        if person.user_id != actor.user_id and not actor.operator:
-            raise Forbidden("an organization is made for somebody else by who runs this server.")
+        person = await decided_user(
+            self._store, actor, owner, "an organization is made for somebody else by who runs this server."
+        )
         organization = Organization(
             organization_id=self._clock.new_id("org"),
             name=checked_name(name, "/name"),
@@ -177,10 +177,7 @@ class Organizations:
             NotFound: There is no such organization for the actor, or no such user.
             Forbidden: Their role is 'member', or it is for somebody else.
         """
-        actor.require_administration()
-        person = await found_user(self._store, actor.user_id if user is None else user)
-        if person.user_id != actor.user_id and not actor.operator:
-            raise Forbidden("people switch their own write mode.")
+        person = await decided_user(self._store, actor, user, "people switch their own write mode.")
         found = None if organization is None else await found_organization(self._store, actor, organization)
         if found is not None:
             role = await self._role(found, person.user_id)

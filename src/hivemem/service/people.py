@@ -96,13 +96,9 @@ class People:
             Forbidden: It is somebody else, and the actor does not run the server.
             NotFound: There is none.
         """
-        actor.require_administration()
-        if not actor.operator:
-            own = await found_user(self._store, actor.user_id)
-            if user not in (None, own.user_id, own.name):
-                raise Forbidden("other people's accounts are for who runs this server.")
-            return own
-        return await found_user(self._store, actor.user_id if user is None else user)
+        return await decided_user(
+            self._store, actor, user, "other people's accounts are for who runs this server."
+        )
 
     async def found(self, user: str) -> User:
         """A user by id or name, for commands on the server.
@@ -299,6 +295,28 @@ async def found_user(store: AccountStore, user: str) -> User:
     if found is None:
         raise NotFound(f"there is no user {user[:MAX_NAME_CHARACTERS]!r}; list the users.")
     return found
+
+
+async def decided_user(store: AccountStore, actor: Principal, user: str | None, refusal: str) -> User:
+    """A user that the actor decides about, by id or name: any for who runs the server, else themselves.
+
+    Args:
+        store: Where users are.
+        actor: Who asks.
+        user: Who is meant; the actor when None.
+        refusal: What others are told.
+
+    Raises:
+        Forbidden: It is somebody else; the same whether or not there is somebody of this name.
+        NotFound: There is none, for who runs the server.
+    """
+    actor.require_administration()
+    if actor.operator and user is not None:
+        return await found_user(store, user)
+    own = await found_user(store, actor.user_id)
+    if user not in (None, own.user_id, own.name):
+        raise Forbidden(refusal)
+    return own
 
 
 async def found_organization(store: AccountStore, actor: Principal, organization: str) -> Organization:

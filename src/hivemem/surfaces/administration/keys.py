@@ -115,7 +115,8 @@ async def _create(services: Services, actor: Principal, sent: CreateKeyInput) ->
 
 
 async def _list(services: Services, actor: Principal, sent: ListKeysInput) -> JsonObject:
-    keys = await services.keys.list(actor, sent.user)
+    user = actor.user_id if sent.user is not None and reference(sent.user) is None else sent.user
+    keys = await services.keys.list(actor, user)
     return {"keys": [key_entry(key) for key in keys], "count": len(keys)}
 
 

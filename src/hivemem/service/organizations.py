@@ -242,7 +242,8 @@ class Organizations:
         """The invitation that a link names.
 
         Raises:
-            NotFound: It never was, was used or taken back, or its time is over.
+            NotFound: It never was, was used or taken back, its time is over, or who made it could not make it
+                any more.
         """
         return await self.invited_by_hash(hash_of(secret))
 
@@ -251,7 +252,7 @@ class Organizations:
         invitation = await self._store.invitation(hash)
         if invitation is not None and invitation.is_open(self._clock.now()):
             organization = await self._store.organization(invitation.organization_id)
-            if organization is not None:
+            if organization is not None and await self._still_gives(invitation):
                 return invitation, organization
         raise NotFound(
             "this invitation was used, taken back, or is too old; ask for a new one.", code="invitation_over"
@@ -320,6 +321,14 @@ class Organizations:
             if user in (member.user_id, member.name):
                 return await found_user(self._store, member.user_id)
         raise NotFound(f"there is no member {user[:100]!r}; list the members.")
+
+    async def _still_gives(self, invitation: Invitation) -> bool:
+        """Whether who made an invitation may still make it: nobody comes back by one of their own."""
+        account = await self._store.account(invitation.invited_by, "")
+        if account is None:
+            return False
+        membership = account.membership(invitation.organization_id)
+        return account.user.operator or (membership is not None and membership.role.may_give(invitation.role))
 
     async def _role(self, organization: Organization, user_id: str) -> Role | None:
         members = await self._store.members(organization.organization_id)

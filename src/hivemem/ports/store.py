@@ -227,10 +227,16 @@ class AccountStore(Protocol):
         """All users, oldest first."""
         ...
 
-    async def put_user(self, user: User) -> None:
+    async def put_user(self, user: User, *, read: User | None = None) -> None:
         """Change a user: all fields but `user_id` and `created_at`.
 
+        Args:
+            user: As they are to be.
+            read: As they were when the change was decided on: whatever changed since is not undone. None to
+                put `user` in the place of whatever there is.
+
         Raises:
+            StaleWrite: They are neither as they were read, nor `user` already.
             NotFound: There is no such user, or no organization `write_organization_id`.
             Conflict: The name is taken, or nobody would run the server any more (`last_operator`).
         """

@@ -184,7 +184,7 @@ class Organizations:
             if role is None or not role.may_write:
                 raise Forbidden("owners and admins write an organization's memory; members read it.")
         chosen = None if found is None else found.organization_id
-        await self._store.put_user(replace(person, write_organization_id=chosen))
+        await self._store.put_user(replace(person, write_organization_id=chosen), read=person)
         await self._audit.record("write_mode.change", actor, organization_id=chosen, target=person.user_id)
         return person, found
 

@@ -125,6 +125,7 @@ class People:
             Unauthorized: Somebody changes their own password, and the present one is wrong.
             InvalidInput: Nothing is given, or a bad name or password.
             Conflict: The name is taken, or nobody would run the server any more.
+            StaleWrite: The user was changed meanwhile; making a hash takes its time.
         """
         person = await self.user(actor, user)
         if name is None and password is None and operator is None:
@@ -140,7 +141,7 @@ class People:
             if not actor.operator:
                 await self._require_present(person, current_password)
             changed = replace(changed, password_hash=await self._passwords.hash(password))
-        await self._store.put_user(changed)
+        await self._store.put_user(changed, read=person)
         if password is not None:
             await self._end_sign_ins(person.user_id)
         facts = {"name": name is not None, "password": password is not None, "operator": operator}

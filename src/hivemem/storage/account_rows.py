@@ -25,6 +25,7 @@ from hivemem.domain.accounts import (
     Role,
     User,
 )
+from hivemem.errors import StaleWrite
 from hivemem.storage.states import to_json
 from hivemem.storage.times import from_microseconds, to_microseconds
 
@@ -33,6 +34,16 @@ GRAPH_COLUMNS = 7
 MEMBERSHIP_COLUMNS = 5
 KEY_COLUMNS = 11
 """How many columns of a joined row belong to each, in the order below."""
+
+
+def check_as_read(present: User, user: User, read: User | None) -> None:
+    """Let a change of a user pass that was decided on what is still there; see `AccountStore.put_user`.
+
+    Raises:
+        StaleWrite: It was not. One that is made already passes: a lost answer makes callers repeat it.
+    """
+    if read is not None and present not in (read, user):
+        raise StaleWrite(f"the user {user.user_id!r} was changed meanwhile; look again, and repeat it.")
 
 
 def user_arguments(user: User) -> dict[str, Any]:

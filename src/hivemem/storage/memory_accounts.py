@@ -20,6 +20,7 @@ from hivemem.domain.accounts import (
 )
 from hivemem.domain.graph import GraphId
 from hivemem.errors import Conflict, InvalidInput, NotFound
+from hivemem.storage.account_rows import check_as_read
 
 Gone = Callable[[str, str], bool]
 """Whether what a user (first id) may do at a graph (second id) ends."""
@@ -74,9 +75,10 @@ class MemoryAccounts:
         self._require_open()
         return sorted(self._users.values(), key=lambda user: (user.created_at, user.user_id))
 
-    async def put_user(self, user: User) -> None:
+    async def put_user(self, user: User, *, read: User | None = None) -> None:
         """See `AccountStore.put_user`."""
         before = self._require_user(user.user_id)
+        check_as_read(before, user, read)
         if user.write_organization_id not in (None, *self._organizations):
             raise NotFound(f"no organization {user.write_organization_id!r}; create it first.")
         self._check_user_name(user)

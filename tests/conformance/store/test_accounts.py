@@ -10,7 +10,7 @@ import pytest
 from hivemem.domain.access import Scope
 from hivemem.domain.accounts import DeletedGraph, Graph, Role
 from hivemem.domain.oauth import Identity
-from hivemem.errors import Conflict, InvalidInput, NotFound
+from hivemem.errors import Conflict, InvalidInput, NotFound, StaleWrite
 from hivemem.ports.store import Store
 from tests.support.builders import (
     api_key,
@@ -106,6 +106,20 @@ async def test_a_user_changes(store: Store) -> None:
         with pytest.raises(error):
             await store.put_user(refused)
     assert await store.users() == [user(), changed]
+
+
+async def test_a_change_undoes_none_that_was_made_since_it_was_read(store: Store) -> None:
+    await store.add_user(user(operator=True), graph())
+    read = user("user_two", operator=True)
+    await store.add_user(read, graph("graph_two", "user_two"))
+    demoted = replace(read, operator=False)
+    await store.put_user(demoted, read=read)
+    with pytest.raises(StaleWrite, match="changed meanwhile"):
+        await store.put_user(replace(read, name="New"), read=read)
+    assert await store.user("user_two") == demoted
+    await store.put_user(demoted, read=read)  # as after an answer that was lost
+    await store.put_user(replace(demoted, name="New"), read=demoted)
+    assert await store.user("user_two") == replace(demoted, name="New")
 
 
 async def test_a_user_has_at_most_one_default_graph(store: Store) -> None:

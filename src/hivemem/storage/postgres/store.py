@@ -263,10 +263,10 @@ class PostgresStore:
         """See `AccountStore.users`."""
         return await self._pool.ask(users.users())
 
-    async def put_user(self, user: User) -> None:
+    async def put_user(self, user: User, *, read: User | None = None) -> None:
         """See `AccountStore.put_user`."""
         # Made a second time, it changes nothing more; so do the other writes here that do not ask.
-        await self._pool.write(lambda transaction: users.put_user(transaction, user))
+        await self._pool.write(lambda transaction: users.put_user(transaction, user, read))
 
     async def remove_user(self, user_id: str, at: datetime) -> bool:
         """See `AccountStore.remove_user`."""

@@ -53,13 +53,14 @@ def users() -> Query[list[User]]:
     )
 
 
-async def put_user(transaction: Transaction, user: User) -> None:
+async def put_user(transaction: Transaction, user: User, read: User | None) -> None:
     """Change a user; see `AccountStore.put_user`."""
     if user.write_organization_id is not None:
         await locks.hold_organization(transaction, user.write_organization_id)
     before = await locks.lock_user(transaction, user.user_id)
     if before is None:
         raise locks.no_user(user.user_id)
+    rows.check_as_read(before, user, read)
     if before.operator and not user.operator:
         await _check_other_operator(transaction, user.user_id)
     try:

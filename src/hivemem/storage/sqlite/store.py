@@ -255,9 +255,9 @@ class SqliteStore:
         """See `AccountStore.users`."""
         return await self._readers.run(users.users)
 
-    async def put_user(self, user: User) -> None:
+    async def put_user(self, user: User, *, read: User | None = None) -> None:
         """See `AccountStore.put_user`."""
-        await self._writer.run(users.put_user, user)
+        await self._writer.run(users.put_user, user, read)
 
     async def remove_user(self, user_id: str, at: datetime) -> bool:
         """See `AccountStore.remove_user`."""

@@ -44,9 +44,10 @@ def users(connection: sqlite3.Connection) -> list[User]:
     return [rows.user_from_row(row) for row in connection.execute(_SQL["users"])]
 
 
-def put_user(connection: sqlite3.Connection, user: User) -> None:
+def put_user(connection: sqlite3.Connection, user: User, read: User | None) -> None:
     """Change a user; see `AccountStore.put_user`."""
     before = require_user(connection, user.user_id)
+    rows.check_as_read(before, user, read)
     arguments = rows.user_arguments(user)
     organization = {"organization_id": user.write_organization_id}
     if (

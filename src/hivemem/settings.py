@@ -211,8 +211,8 @@ class Settings:
     )
     telemetry: str = _setting(
         "off",
-        "Whether traces go to the OpenTelemetry collector that the standard variables `OTEL_EXPORTER_OTLP_...` "
-        "name. While it is off, these variables do nothing.",
+        "Whether traces go to the OpenTelemetry collector that the standard variables "
+        "`OTEL_EXPORTER_OTLP_...` name. While it is off, these variables do nothing.",
         choices=("on", "off"),
     )
     busy_timeout_seconds: float = _setting(

@@ -19,9 +19,9 @@ async def acme(house: House) -> str:
         await house.newcomer(name)
     ada = await house.as_user("Ada")
     organization = await house.organizations.add(ada, "Acme")
-    ada = await house.as_user("Ada")
-    await house.organizations.put_member(ada, "Acme", "Adam", Role.ADMIN, is_new=True)
-    await house.organizations.put_member(ada, "Acme", "Mia", Role.MEMBER, is_new=True)
+    operator = await house.operator()
+    await house.organizations.put_member(operator, "Acme", "Adam", Role.ADMIN, is_new=True)
+    await house.organizations.put_member(operator, "Acme", "Mia", Role.MEMBER, is_new=True)
     return organization.organization_id
 
 
@@ -68,7 +68,8 @@ async def test_a_stranger_learns_nothing_about_an_organization(house: House, acm
 async def test_admins_decide_about_members_and_admins_only(house: House, acme: str) -> None:
     adam, mia = await house.as_user("Adam"), await house.as_user("Mia")
     put, remove = house.organizations.put_member, house.organizations.remove_member
-    await put(adam, acme, "Sam", Role.MEMBER, is_new=True)
+    secret, _ = await house.organizations.invite(adam, acme)
+    await house.organizations.accept((await house.as_user("Sam")).user_id, secret)
     await put(adam, acme, "Sam", Role.ADMIN, is_new=False)
     await remove(adam, acme, "Sam")
     for call in (
@@ -84,6 +85,24 @@ async def test_admins_decide_about_members_and_admins_only(house: House, acme: s
     ):
         with pytest.raises(Forbidden):
             await call
+
+
+async def test_nobody_gets_into_an_organization_unasked_but_by_who_runs_the_server(
+    house: House, acme: str
+) -> None:
+    """Its memory gets into their recalls, and several organizations at once make a recall ask which."""
+    for name in ("Ada", "Adam"):
+        told: list[str] = []
+        for person in ("Sam", "Mia", "Nobody"):
+            with pytest.raises(Forbidden, match="invitation") as refused:
+                await house.organizations.put_member(
+                    await house.as_user(name), acme, person, Role.MEMBER, is_new=True
+                )
+            told.append(refused.value.message)
+        assert told == told[:1] * 3
+    assert (await house.as_user("Sam")).organizations == ()
+    await house.organizations.put_member(await house.operator(), acme, "Sam", Role.MEMBER, is_new=True)
+    assert (await house.as_user("Sam")).membership(acme) is not None
 
 
 async def test_there_is_always_an_owner(house: House, acme: str) -> None:

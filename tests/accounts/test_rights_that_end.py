@@ -15,8 +15,7 @@ async def acme(house: House) -> str:
     for name in ("Ada", "Eve", "Sam"):
         await house.newcomer(name)
     made = await house.organizations.add(await house.as_user("Ada"), "Acme")
-    ada = await house.as_user("Ada")
-    await house.organizations.put_member(ada, "Acme", "Eve", Role.OWNER, is_new=True)
+    await house.organizations.put_member(await house.operator(), "Acme", "Eve", Role.OWNER, is_new=True)
     return made.organization_id
 
 

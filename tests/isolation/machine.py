@@ -440,11 +440,17 @@ class Isolation(RuleBasedStateMachine):
             ("/users", {}), ("/organizations", {}), ("/keys", {}), ("/keys", {"user": other}),
             ("/graphs", {}), ("/graphs", {"user": other}), ("/audit", {}), ("/audit", {"user": other}),
             ("/audit", {"org": organization}), (f"/organizations/{organization}/invitations", {}),
+            ("/grants", {}), ("/grants", {"user": other}), (f"/users/{other}/identities", {}),
+            ("/keys", {"user": "nobody"}), ("/grants", {"user": "nobody"}), ("/users/nobody/identities", {}),
         ]  # fmt: skip
         path, query = routes[how % len(routes)]
         about = self._organization(how) if "org" in query else None
         reply, note, admitted = await self._admin(credential, "GET", path, query=query, log_of=about)
         me = self.world.people[credential.person]
+        asked = path.split("/")[2] if path.endswith("/identities") else query.get("user")
+        if admitted and not me.operator and path != "/audit" and asked not in (None, me.user_id):
+            # Whether or not there is somebody of this name.
+            assert reply.status == 403, note
         if admitted and path == "/audit" and not me.operator:
             decides = about is not None and self.world.decides(me.name, about.name)
             assert reply.status == (200 if decides or query.get("user") == me.user_id else 403), note
@@ -628,6 +634,8 @@ class Isolation(RuleBasedStateMachine):
             return 404
         if not self.world.decides(me.name, organization.name):
             return 403
+        if is_new and not me.operator:
+            return 403  # they are invited
         if is_new and present is not None:
             return 409
         if not is_new and present is None:

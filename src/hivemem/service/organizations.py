@@ -125,11 +125,14 @@ class Organizations:
 
         Raises:
             NotFound: There is no such organization for the actor, or no such user or member.
-            Forbidden: The actor may not give or take that role.
+            Forbidden: The actor may not give or take that role, or adds somebody and does not run the server.
             Conflict: Somebody new is a member already, or nobody would own it any more.
         """
         found = await self._decided(actor, organization)
-        person = await self._person(actor, found, user, is_new=is_new)
+        if is_new and not actor.operator:
+            # Its memory gets into their agents' answers from then on: that is for them to agree to.
+            raise Forbidden("people join by an invitation; who runs this server adds them without one.")
+        person = await self._person(actor, found, user)
         present = await self._role(found, person.user_id)
         if is_new and present is not None:
             raise Conflict(f"{person.name!r} is a member already; change the role instead.")
@@ -157,7 +160,7 @@ class Organizations:
         """
         actor.require_administration()
         found = await found_organization(self._store, actor, organization)
-        person = await self._person(actor, found, user, is_new=False)
+        person = await self._person(actor, found, user)
         role = await self._role(found, person.user_id)
         if role is None:
             raise NotFound(f"{person.name!r} is not a member.")
@@ -310,12 +313,9 @@ class Organizations:
                 f"your role in {organization.name!r} cannot give or take the role {role.value!r}."
             )
 
-    async def _person(self, actor: Principal, organization: Organization, user: str, *, is_new: bool) -> User:
-        """A user by id or name. Who decides about one organization must not learn who else is on the server.
-
-        Adding somebody needs their exact id or name; the answer tells no more than that it exists.
-        """
-        if is_new or actor.operator:
+    async def _person(self, actor: Principal, organization: Organization, user: str) -> User:
+        """A user by id or name; for who does not run the server, a member: they must not learn of others."""
+        if actor.operator:
             return await found_user(self._store, user)
         for member in await self._store.members(organization.organization_id):
             if user in (member.user_id, member.name):

@@ -281,7 +281,7 @@ ORGANIZATION_OPERATIONS = (
         RemovedOrganization, "DELETE /organizations/{org}", _remove, arguments=("org",), destructive=True,
     ),
     administration(
-        "org member add", "Make a user a member.", MemberRoleInput, MembershipEntry,
+        "org member add", "Make a user a member who was not invited; for who runs the server.", MemberRoleInput, MembershipEntry,
         "POST /organizations/{org}/members", _member_add, arguments=("org", "user"),
     ),
     administration(

@@ -281,7 +281,8 @@ ORGANIZATION_OPERATIONS = (
         RemovedOrganization, "DELETE /organizations/{org}", _remove, arguments=("org",), destructive=True,
     ),
     administration(
-        "org member add", "Make a user a member who was not invited; for who runs the server.", MemberRoleInput,
+        "org member add", "Make somebody a member without an invitation, as who runs the server.",
+        MemberRoleInput,
         MembershipEntry, "POST /organizations/{org}/members", _member_add, arguments=("org", "user"),
     ),
     administration(

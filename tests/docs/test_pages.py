@@ -66,7 +66,9 @@ def test_commands_in_the_prose_exist(page: Path) -> None:
             if words[1] in ("config", "key"):
                 assert (
                     words[2]
-                    in {"config": ("show", "reference"), "key": ("create", "list", "show", "revoke")}[words[1]]
+                    in {"config": ("show", "reference"), "key": ("create", "list", "show", "revoke")}[
+                        words[1]
+                    ]
                 )
 
 

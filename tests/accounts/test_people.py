@@ -48,7 +48,7 @@ async def test_without_an_admin_credential_nothing_of_the_administration_answers
 
 
 @pytest.mark.parametrize(
-    "name", ["", "  ", "x" * 101, "two\nlines", "user_" + "0" * 20, "none", "org_" + "a" * 20]
+    "name", ["", "  ", "x" * 101, "two\nlines", "user_" + "0" * 20, "none", "Me", "org_" + "a" * 20]
 )
 async def test_names_that_would_confuse_are_refused(house: House, name: str) -> None:
     with pytest.raises(InvalidInput):

@@ -37,7 +37,7 @@ class AuditLog:
         """Keep a line. `facts` are fields of `AuditEvent`; the graph is not taken from the principal.
 
         Raises:
-            Unavailable: The store is busy or down: what cannot be logged has not happened.
+            Unavailable: The store is busy or down. What was done before is done, and told as failed.
         """
         came = origin.get()
         event = AuditEvent(

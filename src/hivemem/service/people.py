@@ -21,7 +21,8 @@ from hivemem.service.audit import AuditLog
 from hivemem.service.passwords import Passwords
 
 MAX_NAME_CHARACTERS = 100
-_LOOKS_LIKE_AN_ID = re.compile(r"(user|org|graph)_[0-9a-f]{20}|none", re.IGNORECASE)
+# Ids, and words that mean the caller or nobody.
+_TAKEN = re.compile(r"(user|org|graph)_[0-9a-f]{20}|none|me", re.IGNORECASE)
 _FIRST_GRAPH = "default"
 
 
@@ -351,6 +352,6 @@ def checked_name(name: str, where: str) -> str:
         raise InvalidInput(f"{where} has {len(label)} characters; use 1 to {MAX_NAME_CHARACTERS}.")
     if not label.isprintable():
         raise InvalidInput(f"{where} has line breaks or other control characters; leave them out.")
-    if _LOOKS_LIKE_AN_ID.fullmatch(label):
-        raise InvalidInput(f"{where} {label!r} looks like an id; choose another name.")
+    if _TAKEN.fullmatch(label):
+        raise InvalidInput(f"{where} {label!r} is an id or a word with a meaning here; choose another name.")
     return label

@@ -110,7 +110,7 @@ async def test_somebody_new_makes_an_account_and_signs_in_with_it(people: People
         ("ada", NEW_PASSWORD, "taken"),
         ("", NEW_PASSWORD, "The name has 0 characters"),
         ("x" * 101, NEW_PASSWORD, "The name has 101 characters"),
-        ("user_" + "0" * 20, NEW_PASSWORD, "looks like an id"),
+        ("user_" + "0" * 20, NEW_PASSWORD, "is an id"),
         ("two\nlines", NEW_PASSWORD, "line breaks"),
         ("grace", "short", "The password has 5 characters"),
         ("grace", "", "The password has 0 characters"),

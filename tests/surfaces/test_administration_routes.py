@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -142,6 +143,23 @@ async def test_a_team_is_set_up_and_taken_down(desk: Desk) -> None:
     assert (await desk.ask("purge"))["clean"]
     actions = [event["action"] for event in (await desk.ask("audit list", limit=1000))["events"]]
     assert {"user.create", "member.add", "key.create", "invitation.accept", "user.remove"} <= set(actions)
+
+
+async def test_the_log_tells_who_took_a_whole_memory_away(desk: Desk) -> None:
+    memory = "/api/v1/memory/exports"
+    ordered = (await desk.api.client.post(memory, headers={"X-Request-ID": "asked-for-export"})).json()
+    for _ in range(200):
+        state = (await desk.api.client.get(ordered["status_url"])).json()
+        if "download_url" in state:
+            break
+        await asyncio.sleep(0.02)
+    assert (await desk.api.client.get(state["download_url"])).is_success
+    listed = (await desk.ask("audit list", limit=2))["events"]
+    assert [one["action"] for one in listed] == ["export.download", "export.order"]
+    first = listed[1]
+    assert (first["target"], first["request_id"]) == (ordered["export_id"], "asked-for-export")
+    assert first["credential"].startswith("key:") and first["address"] and first["graph_id"]
+    assert desk.api.key not in json.dumps(listed)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from hivemem.domain.access import Principal
 from hivemem.domain.exports import Export, ExportStatus
 from hivemem.domain.rates import Bucket
 from hivemem.domain.text import JsonObject, storable_text
@@ -62,6 +63,7 @@ def export_routes(services: Services) -> list[Route]:
             storable_text(key, "/Idempotency-Key", max_characters=_MAX_KEY_CHARACTERS)
         credential = request.headers["authorization"].partition(" ")[2].strip()
         export = await services.exports.order(principal, credential, key)
+        await note("export.order", principal, export)
         return _json(export_answer(ExportState(export=export, token=None)), 202)
 
     async def state(request: Request) -> Response:
@@ -74,12 +76,23 @@ def export_routes(services: Services) -> list[Route]:
         export, pieces = await services.exports.document(
             principal, request.path_params["export_id"], request.query_params.get("token", "")
         )
+        await note("export.download", principal, export)
         headers = {
             "content-length": str(export.size_bytes),
             "content-disposition": f'attachment; filename="hivemem-{export.created_at:%Y-%m-%d}.json"',
         }
         admitted = while_admitted(pieces, services, request)
         return StreamingResponse(admitted, headers=headers, media_type="application/json")
+
+    async def note(action: str, principal: Principal, export: Export) -> None:
+        """Whole memories leave here: the audit log tells when, and to whom."""
+        await services.audit.record(
+            action,
+            principal,
+            graph_id=principal.graph_id,
+            organization_id=principal.organization_id,
+            target=export.export_id,
+        )
 
     async def moved(request: Request) -> Response:
         await authenticated(services, request)

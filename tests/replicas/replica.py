@@ -33,6 +33,7 @@ class Replica(Server):
 
     def __init__(self, folder: Path, url: str) -> None:
         super().__init__(folder, HIVEMEM_DATABASE_URL=url)
+        self.database_url = url
         self.logged: list[bytes] = []
         # Nobody else reads what it logs under load, and a full pipe would stop it.
         self._reader = threading.Thread(target=self._read_log, daemon=True)

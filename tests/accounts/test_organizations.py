@@ -199,6 +199,18 @@ async def test_owners_read_their_organizations_audit_log_and_others_do_not(house
     assert await house.audit.read(sam, AuditQuery(user_id=sam.user_id)) == []
 
 
+async def test_what_happened_to_a_graph_is_its_owners_to_read(house: House) -> None:
+    from hivemem.domain.accounts import AuditQuery
+
+    ada, sam = await house.newcomer("Ada"), await house.newcomer("Sam")
+    await house.people.change_graph(await house.operator(), ada.graph_id, frozen=True)
+    about_it = AuditQuery(graph_id=ada.graph_id)
+    assert (await house.audit.read(ada, about_it))[0].action == "graph.change"
+    for query in (about_it, AuditQuery(graph_id="graph_none")):
+        with pytest.raises(Forbidden):
+            await house.audit.read(sam, query)
+
+
 async def test_a_removed_organization_is_nobodys(house: House, acme: str) -> None:
     mia = await house.as_user("Mia")
     secret, _ = await house.keys.create(mia, organization=acme)

@@ -229,12 +229,17 @@ class AuditEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditQuery:
-    """Which lines of the audit log to read; what is None does not matter. Newest first."""
+    """Which lines of the audit log to read; what is None does not matter. Newest first.
+
+    Attributes:
+        since: Only lines from then on.
+    """
 
     user_id: str | None = None
     graph_id: str | None = None
     organization_id: str | None = None
     action: str | None = None
+    since: datetime | None = None
     before_id: int | None = None
     limit: int = 100
 

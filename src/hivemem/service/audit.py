@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from hivemem.domain.access import Principal
 from hivemem.domain.accounts import AuditEvent, AuditQuery
 from hivemem.errors import Forbidden
 from hivemem.ports.clock import Clock
-from hivemem.ports.store import AuditStore
+from hivemem.ports.store import AccountStore, AuditStore
+
+
+class AuditedStore(AuditStore, AccountStore, Protocol):
+    """What of a store this use case needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +34,7 @@ origin: ContextVar[Origin] = ContextVar("origin", default=NOWHERE)
 class AuditLog:
     """Adds lines, and lets those read them who may."""
 
-    def __init__(self, *, store: AuditStore, clock: Clock) -> None:
+    def __init__(self, *, store: AuditedStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
@@ -50,19 +55,25 @@ class AuditLog:
     async def read(self, actor: Principal, query: AuditQuery) -> Sequence[AuditEvent]:
         """The newest lines, newest first.
 
-        Who runs the server reads everything; others what they did themselves, and owners and admins what
-        happened in their organization.
+        Who runs the server reads everything; others what they did themselves and what happened to their
+        own graphs, and owners and admins what happened in their organization.
 
         Raises:
             Forbidden: The lines are not the actor's to read.
         """
         actor.require_administration()
-        if not actor.operator:
-            membership = actor.membership(query.organization_id)
-            decides = membership is not None and membership.role.may_decide_members
-            if not decides and query.user_id != actor.user_id:
-                raise Forbidden(
-                    "this part of the audit log is not yours to read; ask for your own user, or for an "
-                    "organization where you are owner or admin."
-                )
+        if not actor.operator and not await self._may_read(actor, query):
+            raise Forbidden(
+                "this part of the audit log is not yours to read; ask for your own user, for a graph of "
+                "yours, or for an organization where you are owner or admin."
+            )
         return await self._store.audit_events(query)
+
+    async def _may_read(self, actor: Principal, query: AuditQuery) -> bool:
+        if query.user_id == actor.user_id:
+            return True
+        membership = actor.membership(query.organization_id)
+        if membership is not None and membership.role.may_decide_members:
+            return True
+        graph = None if query.graph_id is None else await self._store.graph(query.graph_id)
+        return graph is not None and graph.owner_id == actor.user_id

@@ -31,6 +31,7 @@ class MemoryAudit:
             and query.graph_id in (None, event.graph_id)
             and query.organization_id in (None, event.organization_id)
             and query.action in (None, event.action)
+            and (query.since is None or query.since <= event.at)
             and (query.before_id is None or event.id < query.before_id)
         ]
         return found[: max(0, query.limit)]

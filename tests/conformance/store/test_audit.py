@@ -63,6 +63,11 @@ async def test_lines_come_back_newest_first_as_they_were(store: Store) -> None:
         ({"graph_id": "g1", "user_id": "u1"}, "a"),
         ({"graph_id": "g1", "action": "x"}, "c"),
         ({"user_id": "u1", "action": "none"}, ""),
+        ({"since": minutes(4)}, "ed"),
+        ({"since": minutes(3), "graph_id": "g1"}, "ec"),
+        ({"since": minutes(2), "user_id": "u1"}, "db"),
+        ({"since": minutes(1), "organization_id": "o1"}, "ba"),
+        ({"since": minutes(6)}, ""),
         ({"limit": 2}, "ed"),
         ({"limit": 0}, ""),
         ({"user_id": "u1", "limit": 1}, "d"),
@@ -71,11 +76,11 @@ async def test_lines_come_back_newest_first_as_they_were(store: Store) -> None:
 async def test_conditions_combine(store: Store, conditions: dict[str, object], expected: str) -> None:
     await store.add_audit_events(
         [
-            audit_event("start", target="a", user_id="u1", graph_id="g1", organization_id="o1"),
-            audit_event("x", target="b", user_id="u1", organization_id="o1"),
-            audit_event("x", target="c", user_id="u2", graph_id="g1"),
-            audit_event("start", target="d", user_id="u1", graph_id="g2"),
-            audit_event("start", target="e", graph_id="g1"),
+            audit_event(at=minutes(1), target="a", user_id="u1", graph_id="g1", organization_id="o1"),
+            audit_event("x", at=minutes(2), target="b", user_id="u1", organization_id="o1"),
+            audit_event("x", at=minutes(3), target="c", user_id="u2", graph_id="g1"),
+            audit_event(at=minutes(4), target="d", user_id="u1", graph_id="g2"),
+            audit_event(at=minutes(5), target="e", graph_id="g1"),
         ]
     )
     assert "".join(str(event.target) for event in await read(store, **conditions)) == expected

@@ -40,6 +40,7 @@ def events(query: AuditQuery) -> Query[list[AuditEvent]]:
         "graph_id": query.graph_id,
         "organization_id": query.organization_id,
         "action": query.action,
+        "since": rows.optional_microseconds(query.since),
         "before_id": _BEYOND_ALL_IDS if query.before_id is None else query.before_id,
         "limit": max(0, query.limit),
     }

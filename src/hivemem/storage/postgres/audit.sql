@@ -29,6 +29,7 @@ WHERE organization_id = :organization_id
   AND (:graph_id::text IS NULL OR graph_id = :graph_id)
   AND (:user_id::text IS NULL OR user_id = :user_id)
   AND (:action::text IS NULL OR action = :action)
+  AND (:since::bigint IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit
 
@@ -40,6 +41,7 @@ WHERE graph_id = :graph_id
   AND event_id < :before_id
   AND (:user_id::text IS NULL OR user_id = :user_id)
   AND (:action::text IS NULL OR action = :action)
+  AND (:since::bigint IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit
 
@@ -50,6 +52,7 @@ FROM audit_events
 WHERE user_id = :user_id
   AND event_id < :before_id
   AND (:action::text IS NULL OR action = :action)
+  AND (:since::bigint IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit
 
@@ -59,5 +62,6 @@ SELECT
 FROM audit_events
 WHERE event_id < :before_id
   AND (:action::text IS NULL OR action = :action)
+  AND (:since::bigint IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit

@@ -15,6 +15,7 @@ WHERE organization_id = :organization_id
   AND (:graph_id IS NULL OR graph_id = :graph_id)
   AND (:user_id IS NULL OR user_id = :user_id)
   AND (:action IS NULL OR action = :action)
+  AND (:since IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit
 
@@ -26,6 +27,7 @@ WHERE graph_id = :graph_id
   AND event_id < :before_id
   AND (:user_id IS NULL OR user_id = :user_id)
   AND (:action IS NULL OR action = :action)
+  AND (:since IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit
 
@@ -36,6 +38,7 @@ FROM audit_events
 WHERE user_id = :user_id
   AND event_id < :before_id
   AND (:action IS NULL OR action = :action)
+  AND (:since IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit
 
@@ -45,5 +48,6 @@ SELECT
 FROM audit_events
 WHERE event_id < :before_id
   AND (:action IS NULL OR action = :action)
+  AND (:since IS NULL OR at >= :since)
 ORDER BY event_id DESC
 LIMIT :limit

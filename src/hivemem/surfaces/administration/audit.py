@@ -9,6 +9,7 @@ from pydantic import Field
 from hivemem.domain.access import Principal
 from hivemem.domain.accounts import AuditEvent, AuditQuery
 from hivemem.domain.text import JsonObject
+from hivemem.service.timeline import parse_time
 from hivemem.surfaces.administration.routes import administration
 from hivemem.surfaces.answers import Answer
 from hivemem.surfaces.inputs import Input
@@ -47,6 +48,9 @@ class AuditInput(Input):
     graph: str | None = Field(None, description="Id of the graph it was about.")
     org: str | None = Field(None, description="Id of the organization it was about.")
     action: str | None = Field(None, description="Such as key.create.")
+    since: str | None = Field(
+        None, description="Only lines from this time on: ISO 8601, a time without a zone is UTC."
+    )
     before: int | None = Field(None, ge=1, description="Only lines before this number.")
     limit: int = Field(100, ge=1, le=1000, description="Most lines to return.")
 
@@ -73,6 +77,7 @@ async def _list(services: Services, actor: Principal, sent: AuditInput) -> JsonO
         graph_id=sent.graph,
         organization_id=sent.org,
         action=sent.action,
+        since=parse_time(sent.since, "/since"),
         before_id=sent.before,
         limit=sent.limit,
     )

@@ -181,11 +181,6 @@ def write_quality_set(
     (folder / "set.json").write_text(json.dumps({"texts": len(texts), "graphs": graphs, "plan": whole}))
 
 
-def vectors_of(folder: Path, size: int, dimension: int) -> Vectors:
-    """The vectors of a set's texts, read from its file as they are needed."""
-    return np.memmap(folder / "texts.f32", np.float32, "r", shape=(size, dimension))
-
-
 def _write_questions(folder: Path, questions: Sequence[Mapping[str, Any]], vectors: Vectors) -> None:
     (folder / "questions.json").write_text(json.dumps(list(questions)))
     vectors.tofile(folder / "questions.f32")

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 from engines import ENGINES
+from exact import exact_borders, recall_at_10, vectors_of
 from lancedb_same_run import ndcg_at_10
 from measuring import (
     REPOSITORY,
@@ -37,7 +38,7 @@ from measuring import (
     spread,
     write_result,
 )
-from sets import Embedding, read_pool, vectors_of, write_quality_set, write_speed_set
+from sets import Embedding, read_pool, write_quality_set, write_speed_set
 
 from hivemem.retrieval.fuse import RRF_K
 from hivemem.service.first_stage import LEG_DEPTH
@@ -46,10 +47,7 @@ from hivemem.surfaces.cli.evaluate import DataSet
 WORKER = Path(__file__).with_name("worker.py")
 PEER_PYTHON = REPOSITORY / ".venv-peers" / "bin" / "python"
 FULL_SIZES = (10_000, 64_000, 500_000)
-K = 10
 WARM_UP = 20
-_TIE = 1e-5
-"""Cosines in float32 differ by less than this when they mean the same."""
 
 
 def run_engine(name: str, measure: str, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -104,28 +102,6 @@ def _end_servers(store: Path) -> None:
             continue
 
 
-def exact_borders(folder: Path, size: int, questions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of all texts, and for each question the cosine of its tenth nearest text."""
-    vectors = vectors_of(folder, size, questions.shape[1])
-    best = np.full((len(questions), K), -2.0, np.float32)
-    for start in range(0, size, 50_000):
-        cosines = questions @ np.ascontiguousarray(vectors[start : start + 50_000]).T
-        both = np.concatenate((best, cosines), axis=1)
-        best = -np.partition(-both, K - 1, axis=1)[:, :K]
-    return vectors, best.min(axis=1)
-
-
-def recall_at_10(
-    found: Sequence[Sequence[str]], questions: np.ndarray, vectors: np.ndarray, borders: np.ndarray
-) -> float:
-    """The share of the returned that are as near as the exact tenth; equal cosines are equally right."""
-    right = 0
-    for ids, question, border in zip(found, questions, borders, strict=False):
-        rows = [int(id.removeprefix("memory_")) for id in dict.fromkeys(ids[:K])]
-        right += int((vectors[rows] @ question >= border - _TIE).sum()) if rows else 0
-    return right / (K * max(1, len(found)))
-
-
 def measure_size(size: int, pool: Any, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """All engines at one size."""
     data = folder / f"speed-{size}"
@@ -139,7 +115,8 @@ def measure_size(size: int, pool: Any, folder: Path, arguments: argparse.Namespa
         budget=arguments.budget,
     )
     questions = pool.question_vectors[WARM_UP:]
-    vectors, borders = exact_borders(data, size, questions)
+    vectors = vectors_of(data, size, questions.shape[1])
+    borders = exact_borders(vectors, questions)
     engines: dict[str, Any] = {}
     for name in arguments.engines:
         answer = run_engine(name, "speed", data, arguments)
@@ -182,7 +159,8 @@ def _told(answer: dict[str, Any]) -> str:
     if "ndcg_at_10" in answer:
         return f"nDCG@10 {answer['ndcg_at_10']:.4f}"
     times = answer["hybrid_ms"]
-    return f"p50 {times['p50']:.2f}, p95 {times['p95']:.2f} ms, recall@10 {answer['recall_at_10']:.3f}"
+    told = f"p50 {times['p50']:.2f}, p95 {times['p95']:.2f} ms, recall@10 {answer['recall_at_10']:.3f}"
+    return f"{told}, effort {answer['effort']}" if answer["effort"] else told
 
 
 def bars(sizes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -50,6 +50,11 @@ class Engine:
     durability = ""
     """What holds when `insert` has returned."""
     version = ""
+    efforts: Sequence[int] = (0,)
+    """How much an approximate vector leg may look at, least first; more than one where it can be said."""
+
+    effort = 0
+    """The one of `efforts` that searches use: the least with which the vector leg finds enough."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         raise NotImplementedError

@@ -18,6 +18,8 @@ class QdrantEdge(Engine):
     what = "HNSW (cosine), sparse BM25 with IDF, RRF in the engine"
     durability = "write-ahead log, flushed before the insert returns"
     version = importlib.metadata.version("qdrant-edge-py")
+    efforts = (100, 200, 400, 800, 1600)
+    effort = efforts[0]
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self._plan = plan
@@ -46,7 +48,9 @@ class QdrantEdge(Engine):
     def hybrid(self, text: str, vector: Vector, k: int) -> list[str]:
         legs = [
             qdrant.Prefetch(
-                query=qdrant.Query.Nearest(vector.tolist(), using="meaning"), limit=self._plan.leg
+                query=qdrant.Query.Nearest(vector.tolist(), using="meaning"),
+                limit=self._plan.leg,
+                params=qdrant.SearchParams(hnsw_ef=self.effort),
             ),
             qdrant.Prefetch(
                 query=qdrant.Query.Nearest(self._words.embed_query(text), using="words"), limit=self._plan.leg
@@ -57,7 +61,8 @@ class QdrantEdge(Engine):
 
     def dense(self, vector: Vector, k: int) -> list[str]:
         nearest = qdrant.Query.Nearest(vector.tolist(), using="meaning")
-        return self._ids(qdrant.QueryRequest(limit=k, query=nearest, with_payload=True))
+        params = qdrant.SearchParams(hnsw_ef=self.effort)
+        return self._ids(qdrant.QueryRequest(limit=k, query=nearest, with_payload=True, params=params))
 
     def insert(self, id: str, text: str, vector: Vector) -> None:
         super().insert(id, text, vector)

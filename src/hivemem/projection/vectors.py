@@ -23,7 +23,7 @@ EXACT_ROWS = 25_000
 """Up to this many passages every one is scored; more are sifted by their signs first (measured)."""
 _SIFTED = 3_000
 _SIFTED_PER_HIT = 30
-_SIFTED_SHARE = 128
+_SIFTED_SHARE = 100
 _SIFTED_MOST = 8_000
 _ROUNDING = 1e-5
 """More than float32 products of unit vectors of up to some thousand dimensions differ by."""

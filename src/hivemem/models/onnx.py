@@ -202,6 +202,9 @@ class OnnxNetwork:
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
+        # Processors without instructions for products of bytes (VNNI) add these up in 16 bits and cut off
+        # what is more, which moved a logit by 0.14. Now they count as the others do, in a sixth more time.
+        options.add_session_config_entry("session.x64quantprecision", "1")
         options.log_severity_level = 3  # errors only: warnings about graph rewriting concern nobody here
         try:
             self._session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from hivemem.domain.node import EnrichmentStatus
-from hivemem.errors import Conflict, Corruption, HivememError, InvalidInput, StaleWrite, Unavailable
+from hivemem.errors import (
+    Conflict,
+    Corruption,
+    HivememError,
+    InvalidInput,
+    NotFound,
+    StaleWrite,
+    Unavailable,
+)
 from hivemem.storage.postgres import PostgresStore
 from hivemem.storage.postgres.connection import Address
 from tests.conformance.store.observe import GRAPH
@@ -189,6 +197,41 @@ async def test_deadlocks_are_repeated(opened: Opener, url: str) -> None:
     assert calls == [(11,)], "the touch was rolled back, and made again after the other's change"
     (touched,) = await store.touched(GRAPH, "s")
     assert touched.touch_count == 2
+
+
+async def test_statements_that_the_server_has_forgotten_are_sent_anew(opened: Opener) -> None:
+    """A pooler between, or a failed pipeline, leaves the driver with names that the server does not know."""
+    store = await opened(connections=1)
+    for number in range(1, 13):
+        await store.apply(GRAPH, batch(node(f"n_{number}")))
+        await store.revision(GRAPH)
+        counted = await store.counts(GRAPH)
+    deadline = asyncio.get_running_loop().time() + 10
+    for forgotten in (12, 13):
+        async with store._pool._connection(deadline) as connection:
+            # Not by way of the driver, which would take notice.
+            connection.pgconn.exec_(b"DEALLOCATE ALL")
+        if forgotten == 12:
+            assert await store.revision(GRAPH) == 12
+            assert await store.counts(GRAPH) == counted
+        else:
+            assert await store.apply(GRAPH, batch(node("n_13"))) == 13
+    assert len(await store.scan(GRAPH)) == 13
+
+
+async def test_a_connection_is_good_after_refused_writes(opened: Opener) -> None:
+    """What the server skips after a refusal was never prepared, whatever the driver thinks."""
+    store = await opened(connections=1)
+    await store.add_user(user(), graph(GRAPH))
+    await store.add_user(user("user_two"), graph("graph_gone", "user_two"))
+    await store.remove_user("user_two", minutes(5))
+    for number in range(1, 21):
+        with pytest.raises(NotFound):
+            await store.apply("graph_gone", batch(node("late"), entry("Late.")))
+        with pytest.raises(NotFound):
+            await store.touch("graph_gone", "s", ["late"], minutes(3))
+        assert await store.apply(GRAPH, batch(node(f"n_{number}"), entry("Here."))) == number
+        await store.touch(GRAPH, "s", [f"n_{number}"], minutes(3))
 
 
 # Lost answers ----------------------------------------------------------------------------------

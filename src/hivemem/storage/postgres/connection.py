@@ -38,6 +38,7 @@ _NO_SCHEMA = frozenset(("3F000", "42P01", "42703"))
 _GRAPH_DELETED = "ZG001"
 """What the function hold_graph of the schema raises."""
 _COLLISIONS = frozenset(("40001", "40P01"))
+_FORGOTTEN = "26000"
 
 
 class _Integer(Int8BinaryDumper):
@@ -145,6 +146,15 @@ def is_collision(error: BaseException) -> bool:
     return isinstance(error, psycopg.Error) and error.sqlstate in _COLLISIONS
 
 
+def is_forgotten(error: BaseException) -> bool:
+    """Whether the server does not know a prepared statement that the driver counts on.
+
+    The driver takes a statement for prepared as soon as it has sent it in a pipeline; the server skips it
+    when another one before it fails. A pooler that gives each transaction another connection does it too.
+    """
+    return isinstance(error, psycopg.Error) and error.sqlstate == _FORGOTTEN
+
+
 def translated(error: psycopg.Error, address: Address) -> HivememError | None:
     """The error of ours that says what `error` says; None when it is a mistake in our code."""
     state = error.sqlstate
@@ -168,6 +178,11 @@ def translated(error: psycopg.Error, address: Address) -> HivememError | None:
     if state in _COLLISIONS:
         return Unavailable(
             f"a write to the database {address} collided with others again and again; try again."
+        )
+    if state == _FORGOTTEN:
+        return Unavailable(
+            f"the database {address} forgets prepared statements again and again; a pooler between has to "
+            "keep a connection for each session (pool_mode = session in PgBouncer)."
         )
     if state in _BROKEN_BYTES:
         return Corruption(f"the database {address} is damaged ({said}); restore a backup.")

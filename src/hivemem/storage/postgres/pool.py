@@ -6,6 +6,8 @@ No acknowledged write is lost, and a write is never made twice unless that is ha
 - One that is lost after that leaves open whether the write happened. It is repeated with that question in
   front, and locks make the question wait for the end of the lost transaction.
 - A deadlock rolls one transaction back whole; it is repeated.
+- A connection whose prepared statements are gone is closed; what was asked of it has changed nothing, and is
+  repeated on another.
 
 Reads are repeated too. All this ends after `wait_seconds`, with `Unavailable`.
 """
@@ -27,6 +29,7 @@ from hivemem.storage.postgres.connection import (
     Address,
     Connection,
     is_collision,
+    is_forgotten,
     is_lost,
     our_errors,
     prepare_connection,
@@ -246,7 +249,7 @@ class Pool:
 
     async def _recover(self, error: psycopg.Error, deadline: float, delay: float) -> None:
         """Wait a moment before the next attempt; raise `error` when there is none."""
-        worth_it = is_lost(error) or is_collision(error)
+        worth_it = is_lost(error) or is_collision(error) or is_forgotten(error)
         if not worth_it or asyncio.get_running_loop().time() + delay > deadline:
             raise error
         await asyncio.sleep(delay)
@@ -257,7 +260,9 @@ class Pool:
         self._in_use += 1
         try:
             yield connection
-        except BaseException:
+        except BaseException as error:
+            if is_forgotten(error):
+                await connection.close()
             if not connection.closed:
                 with contextlib.suppress(psycopg.Error):
                     await connection.execute(_ROLLBACK, prepare=False)

@@ -418,10 +418,17 @@ async def open_services(settings: Settings, *, background: bool = False, models:
     )
     audit = AuditLog(store=store, clock=clock)
     passwords, access = Passwords(), Access(store=store, clock=clock)
-    people = People(store=store, passwords=passwords, audit=audit, clock=clock, on_removed=work.purge_soon)
+    rate_limits = RateLimits(counts=_rate_counts(settings, store), clock=clock, rates=settings.rates)
+    people = People(
+        store=store,
+        passwords=passwords,
+        audit=audit,
+        rate_limits=rate_limits,
+        clock=clock,
+        on_removed=work.purge_soon,
+    )
     organizations = Organizations(store=store, audit=audit, clock=clock, on_removed=work.purge_soon)
     purging = Purging(store=store, files_of=files_of, hot=hot, audit=audit, clock=clock)
-    rate_limits = RateLimits(counts=_rate_counts(settings, store), clock=clock, rates=settings.rates)
     oauth = OAuth(store=store, audit=audit, clock=clock, private_schemes=settings.oauth_redirect_schemes)
     sign_ins = SignIns(
         store=store,

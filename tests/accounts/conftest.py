@@ -11,6 +11,7 @@ import pytest
 
 from hivemem.domain.access import Principal
 from hivemem.domain.accounts import AuditQuery
+from hivemem.domain.rates import MINUTE, Bucket, Rate
 from hivemem.ports.store import Store
 from hivemem.service.access import Access
 from hivemem.service.audit import AuditLog
@@ -18,6 +19,8 @@ from hivemem.service.keys import Keys
 from hivemem.service.organizations import Organizations
 from hivemem.service.passwords import Passwords
 from hivemem.service.people import People
+from hivemem.service.rate_limits import RateLimits
+from hivemem.storage.rates_memory import MemoryRateCounts
 from tests.service.conftest import STORES, open_store
 from tests.support.builders import FixedClock
 
@@ -36,6 +39,7 @@ class House:
     keys: Keys
     audit: AuditLog
     passwords: Passwords
+    rate_limits: RateLimits
 
     async def operator(self) -> Principal:
         return await self.access.local_principal()
@@ -63,14 +67,18 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     clock = FixedClock(step=timedelta(milliseconds=1))
     audit = AuditLog(store=store, clock=clock)
     passwords = Passwords()
+    # The clock stands still between two calls, nearly: what is counted stays counted.
+    rates = {Bucket.PASSWORD: Rate(calls=5, period=15 * MINUTE)}
+    rate_limits = RateLimits(counts=MemoryRateCounts(), clock=clock, rates=rates)
     yield House(
         store=store,
         clock=clock,
         access=Access(store=store, clock=clock),
-        people=People(store=store, passwords=passwords, audit=audit, clock=clock),
+        people=People(store=store, passwords=passwords, audit=audit, rate_limits=rate_limits, clock=clock),
         organizations=Organizations(store=store, audit=audit, clock=clock),
         keys=Keys(store=store, audit=audit, clock=clock),
         audit=audit,
         passwords=passwords,
+        rate_limits=rate_limits,
     )
     await store.close()

@@ -33,6 +33,7 @@ async def test_a_change_under_way_gives_nobody_the_operators_right_back(house: H
         store=house.store,
         passwords=Meanwhile(lambda: house.people.change_user(operator, "Eve", operator=False)),
         audit=house.audit,
+        rate_limits=house.rate_limits,
         clock=house.clock,
     )
     with pytest.raises(Conflict, match="changed meanwhile"):
@@ -55,3 +56,21 @@ async def test_a_change_of_write_mode_under_way_brings_no_old_password_back(
     with pytest.raises(Conflict, match="changed meanwhile"):
         await house.organizations.write_mode(eve, "Acme")
     assert not await house.passwords.matches(await house.store.user_by_name("Eve"), PASSWORD)
+
+
+async def test_a_change_of_name_under_way_thaws_no_graph(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eve, operator, graph = await house.newcomer("Eve"), await house.operator(), house.store.graph
+
+    async def slow(graph_id: str) -> object:
+        read = await graph(graph_id)
+        monkeypatch.setattr(house.store, "graph", graph)
+        await house.people.change_graph(operator, graph_id, frozen=True)
+        return read
+
+    monkeypatch.setattr(house.store, "graph", slow)
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await house.people.change_graph(eve, eve.graph_id, name="Home")
+    kept = await house.store.graph(eve.graph_id)
+    assert kept is not None and kept.frozen_at is not None

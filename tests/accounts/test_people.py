@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hivemem.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthorized
+from hivemem.errors import Conflict, Forbidden, InvalidInput, NotFound, RateLimited, Unauthorized
 from tests.accounts.conftest import PASSWORD, House
 
 
@@ -96,6 +96,19 @@ async def test_people_change_their_own_password_with_the_present_one(house: Hous
     assert await house.passwords.matches(user, "another fine password")
     await house.people.change_user(await house.operator(), "Ada", password="set by the operator")
     assert await house.passwords.matches(await house.store.user_by_name("Ada"), "set by the operator")
+
+
+async def test_the_present_password_cannot_be_guessed_without_end(house: House) -> None:
+    await house.people.add_user(await house.operator(), "Ada", PASSWORD)
+    ada = await house.as_user("Ada")
+    await house.rate_limits.guess("Ada")  # as the sign-in counts
+    for _ in range(4):
+        with pytest.raises(Unauthorized):
+            await house.people.change_user(ada, None, password="my own words now", current_password="guess")
+    with pytest.raises(RateLimited, match="tried too often"):
+        await house.people.change_user(ada, None, password="my own words now", current_password=PASSWORD)
+    # Who runs the server is not asked for it.
+    await house.people.change_user(await house.operator(), "Ada", password="set by the operator")
 
 
 async def test_the_last_operator_stays(house: House) -> None:

@@ -213,6 +213,10 @@ def test_commands_print_what_the_table_says_while_a_server_runs(server: Server) 
     with httpx2.Client(base_url=server.url, headers=bearer(plain.stdout.decode().strip())) as http:
         overview = http.get("/api/v1/memory/overview").json()
     assert [one["name"] for one in overview["organizations"]] == ["Table Acme"]
+    secret = ask("org", "invite", "Table Acme", "--role", "member")["secret"]
+    on_the_line = run_cli(server.data_dir, "org", "join", secret + "x")
+    assert b"others on this machine can see" in on_the_line.stderr and on_the_line.returncode == 5
+    assert ask("org", "join", "-", stdin=secret + "\n")["name"] == "Table Acme"
     assert run_cli(server.data_dir, "user", "show", "nobody").returncode == 5
     assert run_cli(server.data_dir, "user", "remove", "table ada").returncode == 6
     assert b"table ben" in run_cli(server.data_dir, "user", "list").stdout

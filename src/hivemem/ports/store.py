@@ -278,10 +278,17 @@ class AccountStore(Protocol):
         """All graphs that are not deleted, of users and organizations."""
         ...
 
-    async def put_graph(self, graph: Graph) -> bool:
+    async def put_graph(self, graph: Graph, *, read: Graph | None = None) -> bool:
         """Change `name`, `frozen_at` and `is_default` of a graph; False when it is gone.
 
         A graph that becomes the default takes that from the owner's others.
+
+        Args:
+            graph: As it is to be.
+            read: As in `put_user`.
+
+        Raises:
+            StaleWrite: It is neither as it was read, nor `graph` already.
         """
         ...
 

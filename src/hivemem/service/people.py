@@ -19,6 +19,7 @@ from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore, GraphStore, OAuthStore
 from hivemem.service.audit import AuditLog
 from hivemem.service.passwords import Passwords
+from hivemem.service.rate_limits import RateLimits
 
 MAX_NAME_CHARACTERS = 100
 # Ids, and words that mean the caller or nobody.
@@ -39,12 +40,14 @@ class People:
         store: PeopleStore,
         passwords: Passwords,
         audit: AuditLog,
+        rate_limits: RateLimits,
         clock: Clock,
         on_removed: Callable[[], None] | None = None,
     ) -> None:
         self._store = store
         self._passwords = passwords
         self._audit = audit
+        self._rate_limits = rate_limits
         self._clock = clock
         self._on_removed = on_removed
 
@@ -124,6 +127,7 @@ class People:
         Raises:
             Forbidden: It is somebody else, or `operator`, and the actor does not run the server.
             Unauthorized: Somebody changes their own password, and the present one is wrong.
+            RateLimited: The present one was guessed too often, here or at the sign-in.
             InvalidInput: Nothing is given, or a bad name or password.
             Conflict: The name is taken, or nobody would run the server any more.
             StaleWrite: The user was changed meanwhile; making a hash takes its time.
@@ -213,6 +217,7 @@ class People:
         Raises:
             NotFound: There is none of this id for the actor.
             InvalidInput: Nothing is given, a bad name, or a default that is not a personal graph.
+            StaleWrite: The graph was changed meanwhile.
         """
         graph = await self.graph(actor, graph_id)
         if name is None and frozen is None and default is None:
@@ -230,7 +235,7 @@ class People:
             frozen_at=frozen_at,
             is_default=graph.is_default or bool(default),
         )
-        if not await self._store.put_graph(changed):
+        if not await self._store.put_graph(changed, read=graph):
             raise NotFound(f"the graph {graph_id!r} is gone.")
         detail = {"name": name is not None, "frozen": frozen, "default": default}
         await self._audit.record(
@@ -277,7 +282,10 @@ class People:
 
     async def _require_present(self, person: User, password: str | None) -> None:
         """Let pass who knows the present password, if there is one."""
-        if person.password_hash is not None and not await self._passwords.matches(person, password or ""):
+        if person.password_hash is None:
+            return
+        await self._rate_limits.guess(person.name)
+        if not await self._passwords.matches(person, password or ""):
             raise Unauthorized("/current_password is not right.", code="wrong_password")
 
     async def _end_sign_ins(self, user_id: str) -> None:

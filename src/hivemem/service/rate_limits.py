@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from hivemem.domain.rates import HOUR, MINUTE, Allowance, Bucket, Rate
+from hivemem.errors import RateLimited
 from hivemem.ports.clock import Clock
 from hivemem.ports.rates import RateCounts
 
 Rates: TypeAlias = "Mapping[Bucket, Rate]"
 
+_SECOND = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,6 +43,22 @@ class RateLimits:
             return None
         now = (self._clock.now() - _EPOCH) // timedelta(microseconds=1)
         return await self._counts.take(bucket, subject, rate, now)
+
+    async def guess(self, name: str) -> None:
+        """Count a guess at the password of a name, whether anybody has it.
+
+        Raises:
+            RateLimited: There were too many.
+            Unavailable: The counts are out of reach.
+        """
+        subject = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
+        found = await self.take(Bucket.PASSWORD, subject)
+        if found is not None and not found.allowed:
+            wait = max(1, -(-found.wait // _SECOND))
+            raise RateLimited(
+                f"this name was tried too often; try again in {wait} s, or sign in another way.",
+                retry_after_seconds=wait,
+            )
 
 
 def rates(

@@ -6,7 +6,6 @@ into the wrong field.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,8 +13,7 @@ from typing import Protocol
 from hivemem.domain.access import Scope
 from hivemem.domain.accounts import ExternalIdentity, GraphKind, User
 from hivemem.domain.oauth import Identity
-from hivemem.domain.rates import Bucket
-from hivemem.errors import Conflict, Forbidden, HivememError, InvalidInput, RateLimited, Unauthorized
+from hivemem.errors import Conflict, Forbidden, HivememError, InvalidInput, Unauthorized
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore
 from hivemem.service.access import Access
@@ -24,7 +22,6 @@ from hivemem.service.passwords import Passwords
 from hivemem.service.people import MAX_NAME_CHARACTERS, People
 from hivemem.service.rate_limits import RateLimits
 
-_SECOND = 1_000_000
 _MOST_NAMESAKES = 20
 
 
@@ -85,7 +82,7 @@ class SignIns:
             RateLimited: This name was tried too often.
         """
         name = name.strip()
-        await self._count(name)
+        await self._rate_limits.guess(name)
         user = await self._store.user_by_name(name) if name.isprintable() else None
         if not await self._passwords.matches(user, password) or user is None:
             await self._failed("password", None if user is None else user.user_id)
@@ -178,16 +175,6 @@ class SignIns:
     async def _failed(self, way: str, user_id: str | None) -> None:
         # Not as `user_id`: whoever tried is not known to be them.
         await self._audit.record("sign_in.failed", target=user_id, detail={"way": way})
-
-    async def _count(self, name: str) -> None:
-        subject = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
-        found = await self._rate_limits.take(Bucket.PASSWORD, subject)
-        if found is not None and not found.allowed:
-            wait = max(1, -(-found.wait // _SECOND))
-            raise RateLimited(
-                f"this name was tried too often; try again in {wait} s, or sign in another way.",
-                retry_after_seconds=wait,
-            )
 
     async def _added(self, proved: ProvedIdentity) -> User:
         """A new user for an identity; the one who was first, when two requests bring it at once."""

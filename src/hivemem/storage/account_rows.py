@@ -36,14 +36,15 @@ KEY_COLUMNS = 11
 """How many columns of a joined row belong to each, in the order below."""
 
 
-def check_as_read(present: User, user: User, read: User | None) -> None:
-    """Let a change of a user pass that was decided on what is still there; see `AccountStore.put_user`.
+def check_as_read(present: User | Graph, changed: User | Graph, read: User | Graph | None) -> None:
+    """Let a change pass that was decided on what is still there; see `AccountStore.put_user`.
 
     Raises:
         StaleWrite: It was not. One that is made already passes: a lost answer makes callers repeat it.
     """
-    if read is not None and present not in (read, user):
-        raise StaleWrite(f"the user {user.user_id!r} was changed meanwhile; look again, and repeat it.")
+    if read is not None and present not in (read, changed):
+        what = f"user {present.user_id!r}" if isinstance(present, User) else f"graph {present.graph_id!r}"
+        raise StaleWrite(f"the {what} was changed meanwhile; look again, and repeat it.")
 
 
 def user_arguments(user: User) -> dict[str, Any]:

@@ -132,12 +132,13 @@ class MemoryAccounts:
         self._require_open()
         return sorted(self._graphs)
 
-    async def put_graph(self, graph: Graph) -> bool:
+    async def put_graph(self, graph: Graph, *, read: Graph | None = None) -> bool:
         """See `AccountStore.put_graph`."""
         self._require_open()
         before = self._graphs.get(graph.graph_id)
         if before is None:
             return False
+        check_as_read(before, graph, read)
         self._put_graph(
             replace(before, name=graph.name, is_default=graph.is_default, frozen_at=graph.frozen_at)
         )

@@ -122,6 +122,19 @@ async def test_a_change_undoes_none_that_was_made_since_it_was_read(store: Store
     assert await store.user("user_two") == replace(demoted, name="New")
 
 
+async def test_a_change_of_a_graph_undoes_none_that_was_made_since_it_was_read(store: Store) -> None:
+    await store.add_user(user(), graph())
+    read = await store.graph("graph_one")
+    assert read is not None
+    frozen = replace(read, frozen_at=minutes(3))
+    assert await store.put_graph(frozen, read=read)
+    with pytest.raises(StaleWrite, match="'graph_one' was changed meanwhile"):
+        await store.put_graph(replace(read, name="New"), read=read)
+    assert await store.graph("graph_one") == frozen
+    assert await store.put_graph(frozen, read=read), "as after an answer that was lost"
+    assert not await store.put_graph(graph("graph_gone"), read=graph("graph_gone"))
+
+
 async def test_a_user_has_at_most_one_default_graph(store: Store) -> None:
     await store.add_user(user(), graph(is_default=True))
     await store.add_user(user("user_two"), graph("graph_two", "user_two", is_default=True))

@@ -294,9 +294,9 @@ class PostgresStore:
         """See `AccountStore.graph_ids`."""
         return await self._pool.ask(users.graph_ids())
 
-    async def put_graph(self, graph: Graph) -> bool:
+    async def put_graph(self, graph: Graph, *, read: Graph | None = None) -> bool:
         """See `AccountStore.put_graph`."""
-        return await self._pool.write(lambda transaction: users.put_graph(transaction, graph))
+        return await self._pool.write(lambda transaction: users.put_graph(transaction, graph, read))
 
     async def remove_graph(self, graph_id: str, at: datetime) -> bool:
         """See `AccountStore.remove_graph`."""

@@ -147,13 +147,15 @@ def graph_ids() -> Query[list[str]]:
     return Query(sql=_SQL["graph_ids"], arguments={}, decode=_ids)
 
 
-async def put_graph(transaction: Transaction, graph: Graph) -> bool:
-    """Change name, end of writing and default; False when it is gone."""
+async def put_graph(transaction: Transaction, graph: Graph, read: Graph | None) -> bool:
+    """Change name, end of writing and default; see `AccountStore.put_graph`."""
     if graph.owner_id is not None:
         # The owner's other graphs must not become the default at the same time.
         await locks.lock_user(transaction, graph.owner_id)
-    if await locks.lock_graph(transaction, graph.graph_id) is None:
+    before = await locks.lock_graph(transaction, graph.graph_id)
+    if before is None:
         return False
+    rows.check_as_read(before, graph, read)
     arguments = rows.graph_arguments(graph)
     if graph.is_default:
         await transaction.send(_SQL["clear_default"], arguments)

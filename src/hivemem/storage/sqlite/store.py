@@ -279,9 +279,9 @@ class SqliteStore:
         """See `AccountStore.graph_ids`."""
         return await self._readers.run(users.graph_ids)
 
-    async def put_graph(self, graph: Graph) -> bool:
+    async def put_graph(self, graph: Graph, *, read: Graph | None = None) -> bool:
         """See `AccountStore.put_graph`."""
-        return await self._writer.run(users.put_graph, graph)
+        return await self._writer.run(users.put_graph, graph, read)
 
     async def remove_graph(self, graph_id: str, at: datetime) -> bool:
         """See `AccountStore.remove_graph`."""

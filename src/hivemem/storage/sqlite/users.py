@@ -130,11 +130,13 @@ def graph_ids(connection: sqlite3.Connection) -> list[str]:
     return [graph_id for (graph_id,) in connection.execute(_SQL["graph_ids"])]
 
 
-def put_graph(connection: sqlite3.Connection, graph: Graph) -> bool:
-    """Change name, end of writing and default; False when it is gone."""
+def put_graph(connection: sqlite3.Connection, graph: Graph, read: Graph | None) -> bool:
+    """Change name, end of writing and default; see `AccountStore.put_graph`."""
     arguments = rows.graph_arguments(graph)
-    if connection.execute(_SQL["graph"], arguments).fetchone() is None:
+    row = connection.execute(_SQL["graph"], arguments).fetchone()
+    if row is None:
         return False
+    rows.check_as_read(rows.graph_from_row(row), graph, read)
     if graph.is_default:
         connection.execute(_SQL["clear_default"], arguments)
     connection.execute(_SQL["put_graph"], arguments)

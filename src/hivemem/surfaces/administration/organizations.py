@@ -160,7 +160,9 @@ class InvitationInput(OrganizationInput):
 class JoinInput(Input):
     """A secret from an invitation."""
 
-    secret: str = Field(description="The part of the link after 'invitation='.")
+    secret: str = Field(
+        description="The part of the link after 'invitation='; on a command line '-' reads standard input."
+    )
 
 
 def _invitation(invitation: Invitation) -> JsonObject:

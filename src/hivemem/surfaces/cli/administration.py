@@ -110,11 +110,21 @@ def _given(arguments: argparse.Namespace, operation: AnyOperation) -> dict[str, 
     fields = operation.input.model_fields
     given = {name: value for name, value in vars(arguments).items() if name in fields and value is not None}
     if getattr(arguments, "password_stdin", False):
-        line = sys.stdin.readline().rstrip("\r\n")
-        if not line:
-            raise InvalidInput("standard input is empty; write the password to it, one line.")
-        given["password"] = line
+        given["password"] = _line_of_standard_input("password")
+    if given.get("secret") == "-":
+        given["secret"] = _line_of_standard_input("secret")
+    elif "secret" in given and not arguments.json:
+        from hivemem.surfaces.cli.visible_secrets import warn_of_argument
+
+        warn_of_argument("the secret of an invitation")
     return given
+
+
+def _line_of_standard_input(what: str) -> str:
+    line = sys.stdin.readline().rstrip("\r\n")
+    if not line:
+        raise InvalidInput(f"standard input is empty; write the {what} to it, one line.")
+    return line
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:

@@ -40,6 +40,11 @@ def warn_of_key(option: str) -> None:
     _warn(f"{option} holds a key", f"give '{option} -' and the key on standard input")
 
 
+def warn_of_argument(what: str) -> None:
+    """Say on standard error that an argument is a secret that could come from standard input."""
+    _warn(f"{what} stands on the command line", "give '-' instead, and the secret on standard input")
+
+
 def _warn(what: str, instead: str) -> None:
     print(
         f"warning: {what}, which others on this machine can see while the command runs; {instead}.",

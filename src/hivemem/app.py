@@ -424,10 +424,13 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         passwords=passwords,
         audit=audit,
         rate_limits=rate_limits,
+        limits=limits,
         clock=clock,
         on_removed=work.purge_soon,
     )
-    organizations = Organizations(store=store, audit=audit, clock=clock, on_removed=work.purge_soon)
+    organizations = Organizations(
+        store=store, audit=audit, limits=limits, clock=clock, on_removed=work.purge_soon
+    )
     purging = Purging(store=store, files_of=files_of, hot=hot, audit=audit, clock=clock)
     oauth = OAuth(store=store, audit=audit, clock=clock, private_schemes=settings.oauth_redirect_schemes)
     sign_ins = SignIns(
@@ -492,7 +495,7 @@ async def open_services(settings: Settings, *, background: bool = False, models:
         access=access,
         people=people,
         organizations=organizations,
-        keys=Keys(store=store, audit=audit, clock=clock),
+        keys=Keys(store=store, audit=audit, limits=limits, clock=clock),
         passwords=passwords,
         audit=audit,
         purging=purging,

@@ -273,6 +273,18 @@ class Settings:
         minimum=1,
         maximum=10_000_000,
     )
+    max_graphs_per_user: int = _setting(
+        100, "Most memories of one person, those of organizations not counted.", minimum=1, maximum=100_000
+    )
+    max_keys_per_user: int = _setting(
+        1_000, "Most API keys of one person that are good.", minimum=1, maximum=100_000
+    )
+    max_organizations_per_user: int = _setting(
+        100, "Most organizations that one person owns.", minimum=1, maximum=100_000
+    )
+    max_open_invitations: int = _setting(
+        1_000, "Most open invitations of one organization.", minimum=1, maximum=100_000
+    )
     max_file_bytes: int = _setting(25 * MIB, "Largest uploaded file.", minimum=1024, maximum=1024 * MIB)
     file_processes: int = _setting(
         2,
@@ -442,6 +454,10 @@ class Settings:
             max_assets=self.max_assets,
             max_ingest_characters=self.max_ingest_characters,
             max_import_batch=self.max_import_batch,
+            max_graphs_per_user=self.max_graphs_per_user,
+            max_keys_per_user=self.max_keys_per_user,
+            max_organizations_per_user=self.max_organizations_per_user,
+            max_open_invitations=self.max_open_invitations,
         )
 
 

@@ -16,6 +16,7 @@ from hivemem.ports.store import Store
 from hivemem.service.access import Access
 from hivemem.service.audit import AuditLog
 from hivemem.service.keys import Keys
+from hivemem.service.limits import Limits
 from hivemem.service.organizations import Organizations
 from hivemem.service.passwords import Passwords
 from hivemem.service.people import People
@@ -25,6 +26,9 @@ from tests.service.conftest import STORES, open_store
 from tests.support.builders import FixedClock
 
 PASSWORD = "four quite ordinary words"
+LIMITS = Limits(
+    max_graphs_per_user=4, max_keys_per_user=6, max_organizations_per_user=3, max_open_invitations=5
+)
 
 
 @dataclass(kw_only=True)
@@ -74,9 +78,11 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         store=store,
         clock=clock,
         access=Access(store=store, clock=clock),
-        people=People(store=store, passwords=passwords, audit=audit, rate_limits=rate_limits, clock=clock),
-        organizations=Organizations(store=store, audit=audit, clock=clock),
-        keys=Keys(store=store, audit=audit, clock=clock),
+        people=People(
+            store=store, passwords=passwords, audit=audit, rate_limits=rate_limits, limits=LIMITS, clock=clock
+        ),
+        organizations=Organizations(store=store, audit=audit, limits=LIMITS, clock=clock),
+        keys=Keys(store=store, audit=audit, limits=LIMITS, clock=clock),
         audit=audit,
         passwords=passwords,
         rate_limits=rate_limits,

@@ -9,7 +9,7 @@ import pytest
 from hivemem.errors import Conflict
 from hivemem.service.passwords import Passwords
 from hivemem.service.people import People
-from tests.accounts.conftest import PASSWORD, House
+from tests.accounts.conftest import LIMITS, PASSWORD, House
 
 
 class Meanwhile(Passwords):
@@ -34,6 +34,7 @@ async def test_a_change_under_way_gives_nobody_the_operators_right_back(house: H
         passwords=Meanwhile(lambda: house.people.change_user(operator, "Eve", operator=False)),
         audit=house.audit,
         rate_limits=house.rate_limits,
+        limits=LIMITS,
         clock=house.clock,
     )
     with pytest.raises(Conflict, match="changed meanwhile"):

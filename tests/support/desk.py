@@ -9,6 +9,7 @@ from hivemem.ports.store import Store
 from hivemem.service.access import Access
 from hivemem.service.audit import AuditLog
 from hivemem.service.keys import Keys
+from hivemem.service.limits import Limits
 from tests.support.builders import FixedClock
 
 
@@ -17,7 +18,7 @@ class Desk(Access):
 
     def __init__(self, store: Store, clock: FixedClock) -> None:
         super().__init__(store=store, clock=clock)
-        self.keys = Keys(store=store, audit=AuditLog(store=store, clock=clock), clock=clock)
+        self.keys = Keys(store=store, audit=AuditLog(store=store, clock=clock), limits=Limits(), clock=clock)
 
     async def create_key(self, name: str, scope: Scope) -> tuple[str, ApiKey]:
         return await self.keys.create(await self.local_principal(), name=name, scope=scope)

@@ -11,6 +11,7 @@ from hivemem.errors import Forbidden, InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore
 from hivemem.service.audit import AuditLog
+from hivemem.service.limits import Limits, require_room
 from hivemem.service.people import checked_name, decided_user, found_organization
 
 _KEY_ID_DIGITS = 12
@@ -20,9 +21,10 @@ _MAX_DAYS = 3650
 class Keys:
     """Creates, lists and ends API keys."""
 
-    def __init__(self, *, store: AccountStore, audit: AuditLog, clock: Clock) -> None:
+    def __init__(self, *, store: AccountStore, audit: AuditLog, limits: Limits, clock: Clock) -> None:
         self._store = store
         self._audit = audit
+        self._limits = limits
         self._clock = clock
 
     async def create(
@@ -53,6 +55,7 @@ class Keys:
             Forbidden: It is for somebody else, or for more than their role allows.
             NotFound: There is no such user, graph or organization for them.
             InvalidInput: A bad name or number of days, or both a graph and an organization.
+            Conflict: They have `max_keys_per_user`.
         """
         actor.require_administration()
         person = await self._for(actor, user)
@@ -66,6 +69,10 @@ class Keys:
         if days is not None and not 1 <= days <= _MAX_DAYS:
             raise InvalidInput(f"/days is {days}; choose 1 to {_MAX_DAYS}, or leave it out.")
         now = self._clock.now()
+        good = sum(key.is_alive(now) for key in await self._store.keys(person.user_id))
+        require_room(
+            good, "max_keys_per_user", self._limits.max_keys_per_user, f"good keys of {person.name!r}"
+        )
         secret, key = new_key(
             name=checked_name(name, "/name"),
             user_id=person.user_id,

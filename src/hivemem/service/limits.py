@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hivemem.domain.text import storable_text
-from hivemem.errors import InvalidInput
+from hivemem.errors import Conflict, InvalidInput
 
 DEFAULT_SESSION = "default"
 _MAX_SESSION_CHARACTERS = 256
@@ -32,9 +32,28 @@ class Limits:
     """Of a text that is taken apart into memories."""
     max_import_batch: int = 256
     """Nodes that an import embeds and stores in one transaction."""
+    max_graphs_per_user: int = 100
+    max_keys_per_user: int = 1_000
+    """Of keys that are good; revoked and ended ones do not count."""
+    max_organizations_per_user: int = 100
+    """Of which one is an owner."""
+    max_open_invitations: int = 1_000
+    """Of one organization."""
     max_passages_in_request: int = 64
     """Above this, a text is stored at once and embedded in the background, where that runs: a request
     must not wait for minutes of model work."""
+
+
+def require_room(count: int, setting: str, most: int, what: str) -> None:
+    """Let one more of something be made; two that are made at the same moment may both pass.
+
+    Raises:
+        Conflict: There are as many as the setting allows.
+    """
+    if count >= most:
+        raise Conflict(
+            f"there are {count} {what} already; remove some, or raise {setting}.", code="limit_reached"
+        )
 
 
 def checked_session_id(value: str) -> str:

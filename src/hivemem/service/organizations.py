@@ -24,6 +24,7 @@ from hivemem.errors import Conflict, Forbidden, InvalidInput, NotFound
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore, GraphStore
 from hivemem.service.audit import AuditLog
+from hivemem.service.limits import Limits, require_room
 from hivemem.service.people import checked_name, decided_user, found_organization, found_user
 
 _MAX_INVITATION_DAYS = 90
@@ -41,11 +42,13 @@ class Organizations:
         *,
         store: OrganizationStore,
         audit: AuditLog,
+        limits: Limits,
         clock: Clock,
         on_removed: Callable[[], None] | None = None,
     ) -> None:
         self._store = store
         self._audit = audit
+        self._limits = limits
         self._clock = clock
         self._on_removed = on_removed
 
@@ -56,12 +59,13 @@ class Organizations:
             Forbidden: It is for somebody else, and the actor does not run the server.
             NotFound: There is no such user.
             InvalidInput: A bad name.
-            Conflict: The name is taken.
+            Conflict: The name is taken, or they own `max_organizations_per_user`.
         """
         actor.require_administration()
         person = await decided_user(
             self._store, actor, owner, "an organization is made for somebody else by who runs this server."
         )
+        await self._require_room_for_owner(person)
         organization = Organization(
             organization_id=self._clock.new_id("org"),
             name=checked_name(name, "/name"),
@@ -200,12 +204,16 @@ class Organizations:
             NotFound: There is no such organization for the actor.
             Forbidden: The actor may not give that role.
             InvalidInput: A number of days that is not 1 to 90.
+            Conflict: There are `max_open_invitations`.
         """
         found = await self._decided(actor, organization)
         self._require_giving(actor, found, role)
         if days is not None and not 1 <= days <= _MAX_INVITATION_DAYS:
             raise InvalidInput(f"/days is {days}; choose 1 to {_MAX_INVITATION_DAYS}.")
         now, secret = self._clock.now(), new_secret(INVITATION_PREFIX)
+        known = await self._store.invitations(found.organization_id)
+        count, most = sum(one.is_open(now) for one in known), self._limits.max_open_invitations
+        require_room(count, "max_open_invitations", most, f"open invitations of {found.name!r}")
         invitation = Invitation(
             hash=hash_of(secret),
             organization_id=found.organization_id,
@@ -288,6 +296,13 @@ class Organizations:
             graph_id=organization.graph_id,
             role=invitation.role if role is None else role,
         )
+
+    async def _require_room_for_owner(self, person: User) -> None:
+        account = await self._store.account(person.user_id, "")
+        memberships = () if account is None else account.memberships
+        count = sum(membership.role is Role.OWNER for membership in memberships)
+        most = self._limits.max_organizations_per_user
+        require_room(count, "max_organizations_per_user", most, f"organizations of {person.name!r}")
 
     async def _decided(self, actor: Principal, organization: str) -> Organization:
         """An organization whose members the actor decides about."""

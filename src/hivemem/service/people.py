@@ -18,6 +18,7 @@ from hivemem.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthor
 from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore, GraphStore, OAuthStore
 from hivemem.service.audit import AuditLog
+from hivemem.service.limits import Limits, require_room
 from hivemem.service.passwords import Passwords
 from hivemem.service.rate_limits import RateLimits
 
@@ -41,6 +42,7 @@ class People:
         passwords: Passwords,
         audit: AuditLog,
         rate_limits: RateLimits,
+        limits: Limits,
         clock: Clock,
         on_removed: Callable[[], None] | None = None,
     ) -> None:
@@ -48,6 +50,7 @@ class People:
         self._passwords = passwords
         self._audit = audit
         self._rate_limits = rate_limits
+        self._limits = limits
         self._clock = clock
         self._on_removed = on_removed
 
@@ -179,8 +182,11 @@ class People:
         Raises:
             Forbidden: It is for somebody else, and the actor does not run the server.
             InvalidInput: A bad name.
+            Conflict: They have `max_graphs_per_user`.
         """
         person = await self.user(actor, user)
+        count, most = len(await self._store.graphs(person.user_id)), self._limits.max_graphs_per_user
+        require_room(count, "max_graphs_per_user", most, f"memories of {person.name!r}")
         now = self._clock.now()
         graph = self._new_graph(person.user_id, checked_name(name, "/name"), now)
         await self._store.add_graph(graph)

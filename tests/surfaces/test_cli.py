@@ -91,9 +91,26 @@ def test_errors_have_their_exit_codes(hivemem: Any) -> None:
     "arguments", [["nope"], ["recall"], ["key"], ["recall", "x", "-n", "many"], ["--nope"]]
 )
 def test_usage_errors_end_with_code_2(hivemem: Any, arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        hivemem(*arguments)
-    assert ended.value.code == 2
+    code, out, err = hivemem(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: hivemem")
+    code, out, err = hivemem("--json", *arguments)
+    assert (code, out) == (2, "")
+    error = json.loads(err)
+    assert (error["error"], error["exit_code"]) == ("validation_error", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [(["update", "fact_a"], "update"), (["user", "add", "ada", "--pasword"], "user add")],
+)
+def test_what_no_option_takes_is_told_with_the_usage_of_its_command(
+    hivemem: Any, arguments: list[str], command: str
+) -> None:
+    code, _, err = hivemem(*arguments)
+    assert code == 2
+    assert err.startswith(f"usage: hivemem {command} [-h]")
+    assert f"error: unrecognized arguments: {arguments[-1]}; `hivemem {command} --help` tells more." in err
 
 
 def test_no_verb_prints_the_help(hivemem: Any) -> None:

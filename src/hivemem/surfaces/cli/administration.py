@@ -83,7 +83,6 @@ def _level(parser: argparse.ArgumentParser) -> Any:
         metavar="ACTION",
         dest="sub_command",
         required=True,
-        parser_class=argparse.ArgumentParser,
     )
 
 

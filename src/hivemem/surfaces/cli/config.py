@@ -11,9 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hivemem.surfaces.cli.main import common_options
 
     common = common_options()
-    actions = parser.add_subparsers(
-        metavar="ACTION", dest="action", required=True, parser_class=argparse.ArgumentParser
-    )
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     actions.add_parser("show", help="print every setting, its value and its source", parents=[common])
     actions.add_parser("reference", help="print the reference page in Markdown", parents=[common])
 

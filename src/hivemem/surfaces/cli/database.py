@@ -16,9 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hivemem.surfaces.cli.main import common_options
 
     common = common_options()
-    actions = parser.add_subparsers(
-        metavar="ACTION", dest="action", required=True, parser_class=argparse.ArgumentParser
-    )
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     migrate = actions.add_parser(
         "migrate",
         help="create the schema or bring it up to date; servers of the version before may go on",

@@ -89,14 +89,12 @@ def common_options() -> argparse.ArgumentParser:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all verbs, none of them loaded."""
-    import argparse
-
     import hivemem
     from hivemem.surfaces.cli.verb_parser import VerbParser
 
     common = common_options()
     parents: list[Any] = [common]
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog="hivemem",
         description="A memory graph that AI agents search before they answer.",
         # Else `store --data` is taken for a beginning of --data-dir or --database-url.
@@ -104,7 +102,7 @@ def build_parser() -> argparse.ArgumentParser:
         parents=[common],
     )
     parser.add_argument("--version", action="version", version=f"hivemem {hivemem.__version__}")
-    verbs = parser.add_subparsers(metavar="COMMAND", dest="verb", parser_class=VerbParser)
+    verbs = parser.add_subparsers(metavar="COMMAND", dest="verb")
     for verb, (module, help_text) in VERBS.items():
         sentence = help_text[0].upper() + help_text[1:] + "."
         verb_parser = verbs.add_parser(verb, help=help_text, description=sentence, parents=parents)
@@ -133,8 +131,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Texts are Unicode; a locale that is not must not break the output.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    from hivemem.surfaces.cli.verb_parser import UsageProblem
+
     parser = build_parser()
-    arguments = parser.parse_args(given)
+    try:
+        arguments = parser.parse_args(given)
+    except UsageProblem as error:
+        as_json = "--json" in given
+        if not as_json:
+            print(error.usage, end="", file=sys.stderr)
+        return report_error(error, as_json=as_json)
     if arguments.verb is None:
         parser.print_help(sys.stderr)
         return 2

@@ -18,9 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hivemem.surfaces.cli.main import common_options
 
     common = common_options()
-    actions = parser.add_subparsers(
-        metavar="ACTION", dest="action", required=True, parser_class=argparse.ArgumentParser
-    )
+    actions = parser.add_subparsers(metavar="ACTION", dest="action", required=True)
     publish = actions.add_parser(
         "publish", help="publish a folder, or the next version of it", parents=[common]
     )

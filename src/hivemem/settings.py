@@ -613,7 +613,10 @@ def _from_file(path: Path) -> dict[str, tuple[object, str]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} is not valid TOML: {error}") from error
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from error
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror}; make it readable for this user, or choose another "
+            "--data-dir."
+        ) from error
     for name in content:
         _require_known(name, str(path))
     if "data_dir" in content:

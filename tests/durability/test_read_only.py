@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +15,13 @@ import pytest
 
 from hivemem.errors import Unavailable
 from hivemem.storage.sqlite import SqliteStore, migrate
+from hivemem.storage.sqlite.connection import connect
 from tests.durability.conftest import mount
 from tests.support.builders import batch, node
 from tests.surfaces.serving import Server, run_cli
 
 GRAPH = "graph_one"
+NOBODY = 65534
 
 
 class Switch:
@@ -79,6 +84,38 @@ async def test_a_read_only_file_of_an_older_schema_asks_for_an_upgrade(writing: 
     with pytest.raises(Unavailable, match="upgrade") as caught:
         await SqliteStore.open(path)
     assert caught.value.code == "storage_read_only"
+
+
+async def test_a_folder_without_the_right_to_write_is_named_as_what_keeps_a_reader_out() -> None:
+    # Not tmp_path, which nobody but its owner can enter.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.db"
+        store = await SqliteStore.open(path)
+        await store.close()
+        path.chmod(0o444)
+        Path(folder).chmod(0o555)
+        try:
+            with (
+                without_roots_rights(),
+                pytest.raises(Unavailable, match="may not write its folder") as caught,
+            ):
+                connect(path, 1.0, read_only=True).execute("SELECT count(*) FROM nodes")
+        finally:
+            Path(folder).chmod(0o700)
+    assert caught.value.code == "storage_read_only"
+
+
+@contextlib.contextmanager
+def without_roots_rights() -> Iterator[None]:
+    """Another user for a while, since root may write whatever the rights say."""
+    if os.getuid() != 0:
+        yield
+        return
+    os.setresuid(NOBODY, NOBODY, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
 
 
 async def test_a_file_without_the_right_to_write_is_read(

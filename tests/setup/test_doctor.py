@@ -130,6 +130,16 @@ def test_a_database_that_cannot_be_written(
     assert checks["database"]["state"] == "ok"
 
 
+def test_a_folder_that_cannot_be_written(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may write whatever the rights say.
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: Path(path) != tmp_path)
+    _, checks = examine(capsys, "--data-dir", str(tmp_path))
+    assert checks["database"]["state"] == "failed"
+    assert str(tmp_path) in checks["database"]["detail"]
+
+
 @pytest.mark.parametrize(("free", "state"), [(10**10, "ok"), (5 * 10**8, "warning"), (10**7, "failed")])
 def test_a_disk_that_fills_up(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, free: int, state: str

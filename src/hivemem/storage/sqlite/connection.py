@@ -35,7 +35,9 @@ def create_file(path: Path) -> None:
         # SQLite gives the -wal and -shm files the mode of the database file.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
-        raise Unavailable(f"cannot open the database {path}: {error}; check path and rights.") from error
+        raise Unavailable(
+            f"cannot open the database {path}: {error.strerror}; check path and rights."
+        ) from error
 
 
 def is_read_only(path: Path) -> bool:
@@ -128,6 +130,15 @@ def translated(error: sqlite3.Error, path: Path) -> Exception:
             code="storage_full",
             retry_after_seconds=_FULL_RETRY_SECONDS,
         )
+    name = getattr(error, "sqlite_errorname", "no code")
+    if name == "SQLITE_READONLY_DIRECTORY":
+        # Reading fails like this as well: nothing was to be stored, and no other reading goes on.
+        return Unavailable(
+            f"the database {path} is out of reach: this user may not write its folder, and SQLite keeps a "
+            "log beside the file, also to read it; make file and folder writable, or read a copy.",
+            code="storage_read_only",
+            retry_after_seconds=_FULL_RETRY_SECONDS,
+        )
     if code == sqlite3.SQLITE_READONLY:
         return Unavailable(
             f"the database {path} is read-only, so this was not stored; make the file, its folder and its "
@@ -135,7 +146,6 @@ def translated(error: sqlite3.Error, path: Path) -> Exception:
             code="storage_read_only",
             retry_after_seconds=_FULL_RETRY_SECONDS,
         )
-    name = getattr(error, "sqlite_errorname", "no code")
     if name == "SQLITE_IOERR_GETTEMPPATH":
         return Unavailable(
             "SQLite finds no folder for temporary files that it can write; set TMPDIR to one and start "

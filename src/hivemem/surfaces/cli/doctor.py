@@ -110,6 +110,15 @@ def _database(settings: Settings) -> Check:
         said = "in PostgreSQL; the server tells below, as runtime, whether it reaches it"
         return Check(name="database", state=State.SKIPPED, detail=said)
     path = settings.database_path
+    folder = path.parent
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        # SQLite keeps its log beside the file, so that a file that can be written is not enough.
+        return Check(
+            name="database",
+            state=State.FAILED,
+            detail=f"{folder} cannot be written by this user",
+            next="check owner and mode of the folder.",
+        )
     if not path.exists():
         return Check(
             name="database",

@@ -62,7 +62,9 @@ def make_data_dir(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Unavailable(f"the data directory {folder} cannot be created: {error.strerror}.") from error
+        raise Unavailable(
+            f"the data directory {folder} cannot be created: {error.strerror}; choose another --data-dir."
+        ) from error
 
 
 async def opened(loaded: LoadedSettings, *, stays: bool = False, models: bool = True) -> Services:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import zipfile
 from pathlib import Path
@@ -71,6 +72,70 @@ def test_an_archive_that_is_cut_off_or_another_zip_file_says_so(hivemem: Any, tm
         other.writestr("a.txt", "A.")
     code, _, err = hivemem("two", "import", str(tmp_path / "other.zip"))
     assert code == 6 and "not an archive of hivemem" in err
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+ENTITY = '{"type": "entity", "name": "Ada", "entityType": "person", "observations": %s}'
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (DEEP, "nested too deeply"),
+        (f'[{{"id": "1", "memory": "Tea.", "metadata": {DEEP}}}]', "nested too deeply"),
+        (f'{{"nodes": [{{"key": "a_b", "data": {{"a": {DEEP}}}}}], "edges": []}}', "nested too deeply"),
+        (f'{{"format_version":1,\n"nodes":[\n{DEEP}\n]\n}}\n', "nested too deeply"),
+        (f"{ENTITY % '[]'}\n{ENTITY % DEEP}\n", "line 2: /name is missing"),
+    ],
+    ids=["lines", "mem0", "a document", "a document by lines", "the memory server"],
+)
+def test_what_is_nested_too_deeply_is_refused_with_its_place(
+    hivemem: Any, tmp_path: Path, content: str, told: str
+) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text(content)
+    code, _, err = hivemem("one", "import", str(file))
+    assert code == 6 and told in err
+
+
+def test_a_line_of_a_document_that_is_no_utf_8_costs_that_line(hivemem: Any, tmp_path: Path) -> None:
+    fill(hivemem)
+    document = tmp_path / "m.json"
+    hivemem("one", "export", str(document))
+    document.write_bytes(document.read_bytes().replace(b"Anna Berg.", b"Anna \xff."))
+    code, out, err = hivemem("two", "import", str(document))
+    assert code == 6 and "cannot be stored" in err
+    assert "1 failed" in out and "1 created" in out
+
+
+def test_a_document_of_a_newer_version_is_refused(hivemem: Any, tmp_path: Path) -> None:
+    document = tmp_path / "m.json"
+    document.write_text('{"format_version": 2, "nodes": [{"key": "a_b", "description": "A."}], "edges": []}')
+    code, _, err = hivemem("one", "import", str(document))
+    assert code == 6 and "has format version 2" in err and "upgrade" in err
+
+
+def test_a_graph_for_other_programs_is_refused_as_a_whole(hivemem: Any, tmp_path: Path) -> None:
+    fill(hivemem)
+    graph = tmp_path / "m.graphml"
+    hivemem("one", "export", str(graph))
+    code, out, err = hivemem("two", "import", str(graph))
+    assert (code, out) == (6, "") and f"error: {graph} is XML" in err
+
+
+def test_a_file_without_the_right_to_read_is_named(
+    hivemem: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "m.json"
+    secret.write_text("{}")
+
+    def refused(path: Path, *_: Any, **__: Any) -> Any:
+        # Root may read whatever the rights say.
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refused)
+    code, _, err = hivemem("one", "import", str(secret))
+    assert (code, err) == (6, f"error: {secret} cannot be read: Permission denied.\n")
 
 
 @pytest.mark.parametrize("name", ["m.json", "notes"])

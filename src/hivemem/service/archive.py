@@ -124,15 +124,21 @@ class ArchiveReader:
             packed = zipfile.ZipFile(path)
         except FileNotFoundError as error:
             raise NotFound(f"there is no archive {path}; check the path.") from error
-        except (zipfile.BadZipFile, OSError) as error:
+        except PermissionError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+        except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
             raise Corruption(f"{path} is not a whole archive: {error}.") from error
         try:
             with _damage(path):
-                tables = _checked_manifest(path, packed)
+                tables, files = _checked_manifest(path, packed)
+            archive = cls(path, packed, tables)
+            # A name is not part of any SHA-256: a file under another one would be passed over.
+            if (found := len(archive.file_hashes())) != files:
+                raise Corruption(f"{path} is damaged: it has {found} of {files} files. Use another copy.")
         except BaseException:
             packed.close()
             raise
-        return cls(path, packed, tables)
+        return archive
 
     @property
     def row_count(self) -> int:
@@ -179,7 +185,8 @@ class ArchiveReader:
         self._zip.close()
 
 
-def _checked_manifest(path: Path, packed: zipfile.ZipFile) -> dict[str, TableEntry]:
+def _checked_manifest(path: Path, packed: zipfile.ZipFile) -> tuple[dict[str, TableEntry], int]:
+    """The tables, and the number of uploaded files."""
     if _MANIFEST not in packed.namelist():
         raise InvalidInput(f"{path} has no {_MANIFEST}; it is not an archive of hivemem.")
     if packed.getinfo(_MANIFEST).file_size > _MAX_MANIFEST_BYTES:
@@ -207,7 +214,7 @@ def _checked_manifest(path: Path, packed: zipfile.ZipFile) -> dict[str, TableEnt
                 f"({manifest['program']}), bring that database up to date, and export it again."
             )
         found[entry.name] = entry
-    return found
+    return found, manifest["files"]
 
 
 def _newer(path: Path, what: str) -> InvalidInput:

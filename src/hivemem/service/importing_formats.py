@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from hivemem.domain.keys import normalise_key
 from hivemem.domain.node_types import resolve_node_type
 from hivemem.errors import HivememError, InvalidInput, NotFound
+from hivemem.service.exporting_document import FORMAT_VERSION as DOCUMENT_VERSION
 from hivemem.service.exporting_files import HYPEREDGES, LINKS, NOTES
 from hivemem.service.exporting_records import GraphRecords
 
@@ -89,6 +90,7 @@ def recognise(path: Path) -> Format:
 
     Raises:
         NotFound: There is no such file.
+        InvalidInput: It is XML, such as an export for graph programs, which no format is.
     """
     if path.is_dir():
         return Format.NOTES
@@ -99,6 +101,11 @@ def recognise(path: Path) -> Format:
     # Also where the rest is missing: whoever reads it says so.
     if start.startswith(_ZIP):
         return Format.ARCHIVE
+    if start.startswith(b"<"):
+        raise InvalidInput(
+            f"{path} is XML, which cannot be imported; export the memory as an archive (.hivemem), "
+            "a document (.json) or a folder of notes."
+        )
     first = _object(start.split(b"\n", 1)[0])
     if first is not None and "key" in first:
         return Format.LINES
@@ -109,8 +116,8 @@ def recognise(path: Path) -> Format:
     if not start.startswith((b"{", b"[")) or (first is not None and len(start.splitlines()) > 1):
         return Format.LINES
     try:
-        whole = json.loads(path.read_bytes())
-    except ValueError:
+        whole = _whole(path)
+    except InvalidInput:
         return Format.LINES
     if isinstance(whole, dict):
         named = cast("dict[str, object]", whole)
@@ -164,7 +171,8 @@ class DocumentSource:
         yield from _hyperedge_items(self._records("hyperedges"))
 
     def _records(self, kind: str) -> Iterator[tuple[str, object]]:
-        with self._path.open(encoding="utf-8-sig", newline="\n") as file:
+        # A byte that is no UTF-8 shall cost its line alone.
+        with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             head = file.readline()
             if head.startswith('{"format_version":1,') and head.endswith(",\n"):
                 section = None
@@ -176,7 +184,14 @@ class DocumentSource:
                         yield f"line {number}", _parsed(line.rstrip("\n").removesuffix(","))
                 return
         whole = _whole(self._path)
-        records = cast("dict[str, object]", whole).get(kind) if isinstance(whole, dict) else None
+        document = cast("dict[str, object]", whole) if isinstance(whole, dict) else {}
+        version = document.get("format_version", DOCUMENT_VERSION)
+        if version != DOCUMENT_VERSION:
+            raise InvalidInput(
+                f"{self._path} has format version {version!r:.20}, and this hivemem reads "
+                f"{DOCUMENT_VERSION}; upgrade, then repeat."
+            )
+        records = document.get(kind)
         if isinstance(records, list):
             for index, record in enumerate(cast("list[object]", records)):
                 yield f"/{kind}/{index}", record
@@ -412,8 +427,8 @@ def _note(text: str, place: str) -> tuple[dict[str, Any], str]:
         if not colon:
             raise InvalidInput(f"{place} has the line {line[:60]!r} in its header; write `name: value`.")
         try:
-            header[name.strip()] = json.loads(value)
-        except ValueError:
+            header[name.strip()] = _json(value, place)
+        except InvalidInput:
             # A person wrote it without quotes.
             header[name.strip()] = value.strip()
     body = body.removeprefix("\n")
@@ -422,24 +437,35 @@ def _note(text: str, place: str) -> tuple[dict[str, Any], str]:
 
 
 def _whole(path: Path) -> object:
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
-        raise InvalidInput(f"{path} is not JSON: {error}.") from error
+    return _json(path.read_bytes(), str(path))
 
 
 def _parsed(line: str) -> object:
     """The value of a line, or the error that it is none."""
     try:
-        return json.loads(line)
+        return _json(line, "it")
+    except InvalidInput as error:
+        return error
+
+
+def _json(text: bytes | str, what: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        InvalidInput: It is none, or lies in more brackets than Python can follow.
+    """
+    try:
+        return json.loads(text)
     except ValueError as error:
-        return InvalidInput(f"it is not JSON: {error}.")
+        raise InvalidInput(f"{what} is not JSON: {error}.") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{what} is nested too deeply; flatten it.") from error
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(line)
-    except ValueError:
+        value = _json(line, "it")
+    except InvalidInput:
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 

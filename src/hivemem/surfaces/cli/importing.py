@@ -53,12 +53,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     path = Path(arguments.file).expanduser()
     packed = arguments.file == "-" or path.suffix == ".gz"
-    format = Format.LINES if packed else recognise(path)
-    if format is Format.LINES:
-        return _import_lines(arguments)
-    if format is Format.ARCHIVE and not arguments.merge:
-        return _restore(arguments, path)
-    return _merge(arguments, path, format)
+    try:
+        format = Format.LINES if packed else recognise(path)
+        if format is Format.LINES:
+            return _import_lines(arguments)
+        if format is Format.ARCHIVE and not arguments.merge:
+            return _restore(arguments, path)
+        return _merge(arguments, path, format)
+    except PermissionError as error:
+        raise InvalidInput(f"{error.filename} cannot be read: {error.strerror}.") from error
 
 
 def _restore(arguments: argparse.Namespace, path: Path) -> int:

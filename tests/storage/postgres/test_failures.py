@@ -7,7 +7,9 @@ import logging
 import random
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+import psycopg
 import pytest
 
 from hivemem.domain.node import EnrichmentStatus
@@ -449,3 +451,29 @@ def test_an_address_prints_without_its_credentials() -> None:
     assert "tr0ub4dor" not in f"{address} {address!r}"
     assert address.parameters["password"] == PASSWORD
     assert "***" in address.without_secrets(f"bad password {PASSWORD}")
+
+
+async def test_what_keeps_out_is_told_on_one_line_with_what_to_look_at(url: str) -> None:
+    parts = urlsplit(url)
+    for address, said in {
+        urlunsplit(parts._replace(path="/no_such_database")): 'database "no_such_database" does not exist',
+        urlunsplit(parts._replace(netloc="me:tr0ub4dor@127.0.0.1:1", query="")): "Connection refused",
+    }.items():
+        with pytest.raises(Unavailable) as caught:
+            await PostgresStore.open(address)
+        assert said in caught.value.message and "\n" not in caught.value.message
+        assert "host, user, password and database in database_url" in caught.value.message
+
+
+async def test_a_role_without_rights_is_told_what_it_has_to_own(url: str) -> None:
+    schema = dict(parse_qsl(urlsplit(url).query))["options"].rpartition("=")[2]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"DROP ROLE IF EXISTS {schema}_poor; CREATE ROLE {schema}_poor".encode())
+        connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {schema}_poor".encode())
+    try:
+        options = f"-csearch_path={schema} -crole={schema}_poor"
+        with pytest.raises(Unavailable, match=r"permission denied for .* owner of its schema"):
+            await PostgresStore.open(with_parameters(url, options=options))
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"DROP OWNED BY {schema}_poor; DROP ROLE {schema}_poor".encode())

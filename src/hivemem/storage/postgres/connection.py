@@ -158,7 +158,8 @@ def is_forgotten(error: BaseException) -> bool:
 def translated(error: psycopg.Error, address: Address) -> HivememError | None:
     """The error of ours that says what `error` says; None when it is a mistake in our code."""
     state = error.sqlstate
-    said = address.without_secrets((error.diag.message_primary or str(error)).strip())
+    # One line: libpq writes its advice into a second one.
+    said = " ".join(address.without_secrets(error.diag.message_primary or str(error)).split())
     if isinstance(error, psycopg.DataError) and (state is None or state in _NOT_STORABLE):
         return InvalidInput(f"a value cannot be stored: {said}; send well-formed text without NUL.")
     if state in _NOT_STORABLE:
@@ -195,8 +196,14 @@ def translated(error: psycopg.Error, address: Address) -> HivememError | None:
         return None
     if state is not None and state.startswith("42") and state != "42501":
         return None
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or state == "42501":
+    if state == "42501":
         return Unavailable(
-            f"the database {address} cannot be used now: {said}; check that it runs, and its rights."
+            f"the database {address} cannot be used: {said}; make the role that database_url names the owner "
+            "of its schema."
+        )
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return Unavailable(
+            f"the database {address} cannot be used now: {said}; check that it runs and takes another "
+            "connection, and the host, user, password and database in database_url."
         )
     return None

@@ -55,6 +55,15 @@ def test_there_and_back_again(tmp_path: Path, source: Path) -> None:
         assert len(table["source"]["sha256"]) == 64
 
 
+def test_a_database_is_not_copied_onto_itself(tmp_path: Path, source: Path) -> None:
+    before = contents(source)
+    (tmp_path / "link.db").symlink_to(source)
+    for target in (source, tmp_path / "link.db"):
+        code, _, err = copy(tmp_path, source, target)
+        assert code == 6 and "--from and --to are both" in json.loads(err)["detail"]
+    assert contents(source) == before
+
+
 def test_people_get_a_table(tmp_path: Path, source: Path) -> None:
     done = run_cli(
         tmp_path, "db", "copy", "--from", str(source), "--to", str(tmp_path / "copy.db"), "--progress"

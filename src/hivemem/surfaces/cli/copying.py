@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Copy, compare every table, and print both sides."""
-    from hivemem.errors import Conflict
+    from hivemem.errors import Conflict, InvalidInput
     from hivemem.service.copying import copy_database
     from hivemem.service.database_urls import database_url, open_files, open_source, open_target
     from hivemem.service.file_bytes import carry_files
@@ -42,6 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     warn_of_secrets(arguments, [])
     source, target = database_url(arguments.source), database_url(arguments.target)
+    if source.path is not None and target.path is not None and source.path.resolve() == target.path.resolve():
+        # Else our own connection to the source would be taken for another process.
+        raise InvalidInput(f"--from and --to are both {source.path}; name another file.")
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(contextlib.ExitStack())
         moves: dict[str, Callable[[int, int], None]] = {}

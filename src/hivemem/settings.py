@@ -36,6 +36,11 @@ _MAX_SECRET_BYTES = 16 * 1024
 
 MIB = 1024 * 1024
 
+_MODEL_FORMS = {
+    "embedder": re.compile(r"bundled|hashing(:[1-9]\d{0,3})?|(directory|huggingface):.+|openai:.+#.+"),
+    "reranker": re.compile(r"bundled|none|(directory|tei):.+|(cohere|jina):.+#.+"),
+}
+
 
 def default_data_dir() -> Path:
     """The folder for user data that the platform suggests."""
@@ -409,6 +414,8 @@ class Settings:
         for spec in fields(self):
             _check_range(spec.name, getattr(self, spec.name), spec.metadata)
         _check_origin("public_url", self.public_url)
+        _check_form("embedder", self.embedder)
+        _check_form("reranker", self.reranker)
         _check_provider(self.oidc_issuer, self.oidc_client_id, self.oidc_required_claim)
         for origin in self.cors_origins:
             _check_cors_origin(origin)
@@ -681,6 +688,12 @@ def _check_cors_origin(value: str) -> None:
     if not value or value.endswith("/"):
         raise InvalidInput(f"cors_origins has {value!r}; write an origin as in 'https://app.example.org'.")
     _check_origin("cors_origins", value)
+
+
+def _check_form(name: str, value: str) -> None:
+    # Here, and not where a model is loaded: that may fail for a while, and a mistake in writing stays.
+    if not _MODEL_FORMS[name].fullmatch(value):
+        raise InvalidInput(f"{name} is {value!r}; `hivemem config reference` lists its forms.")
 
 
 def _check_network(value: str) -> None:

@@ -64,6 +64,10 @@ def test_text_is_converted_and_lists_have_two_spellings(tmp_path: Path) -> None:
         ({}, "port = 65536", {}, "65,535"),
         ({"relevance_floor": "nan"}, "", {}, "0.0 to 1.0"),
         ({"log_level": "loud"}, "", {}, "warning"),
+        ({"embedder": "bundeld"}, "", {}, "'bundeld'"),
+        ({"embedder": "hashing:abc"}, "", {}, "config reference"),
+        ({"embedder": "openai:http://host"}, "", {}, "config reference"),
+        ({"reranker": "off"}, "", {}, "config reference"),
         ({}, "port = ", {}, "not valid TOML"),
         ({}, "data_dir = '/elsewhere'", {}, "--data-dir"),
         ({}, "[server]\nport = 1", {}, "'server'"),
@@ -75,6 +79,24 @@ def test_mistakes_are_errors_that_help(
     with pytest.raises(InvalidInput) as raised:
         load(tmp_path, flags, file, **variables)
     assert said in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("embedder", "hashing:384"),
+        ("embedder", "directory:~/model"),
+        ("embedder", "huggingface:org/model"),
+        ("embedder", "openai:http://host:1/v1#model"),
+        ("reranker", "none"),
+        ("reranker", "directory:/model"),
+        ("reranker", "tei:http://host"),
+        ("reranker", "cohere:http://host#model"),
+        ("reranker", "jina:http://host#model"),
+    ],
+)
+def test_every_form_of_a_model_is_taken(tmp_path: Path, name: str, value: str) -> None:
+    assert getattr(load(tmp_path, {name: value}).settings, name) == value
 
 
 def test_a_secret_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from hivemem.surfaces.cli import operations
 from hivemem.surfaces.cli.main import VERBS, build_parser, main
 from hivemem.surfaces.operations import OPERATIONS
-from tests.surfaces.serving import FAST, environment, run_cli
+from tests.surfaces.serving import FAST, command, environment, run_cli
 
 
 @pytest.fixture
@@ -111,6 +111,33 @@ def test_what_no_option_takes_is_told_with_the_usage_of_its_command(
     assert code == 2
     assert err.startswith(f"usage: hivemem {command} [-h]")
     assert f"error: unrecognized arguments: {arguments[-1]}; `hivemem {command} --help` tells more." in err
+
+
+def test_refused_relationships_have_an_exit_code(hivemem: Any) -> None:
+    hivemem("store", "fact_a", "One.")
+    hivemem("store", "fact_b", "Two.")
+    good = {"from_key": "fact_a", "to_key": "fact_b", "relationship": "comes before"}
+    assert hivemem("relate", "--relationships", json.dumps([good]))[0] == 0
+    code, out, _ = hivemem("relate", "--relationships", json.dumps([good, {"from_key": "fact_a"}]), "--json")
+    answer = json.loads(out)
+    assert (code, len(answer["replayed"]), len(answer["errors"])) == (6, 1, 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
+@pytest.mark.parametrize("arguments", [["overview"], ["config", "show"], ["overview", "--json"]])
+def test_an_answer_that_cannot_be_written_is_an_error(tmp_path: Path, arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command(*arguments, "--data-dir", str(tmp_path)),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 8
+    assert b"standard output: No space left on device" in done.stderr
+    assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
 
 
 def test_no_verb_prints_the_help(hivemem: Any) -> None:

@@ -123,9 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_hook(given[1:])
 
     import io
-    import os
 
-    from hivemem.errors import HivememError
+    from hivemem.errors import HivememError, Unavailable
 
     for stream in (sys.stdout, sys.stderr):
         # Texts are Unicode; a locale that is not must not break the output.
@@ -146,15 +145,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     arguments.json = getattr(arguments, "json", False)
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        if sys.stdout is not None:
+            # Now, while a full disk behind it can still be told.
+            sys.stdout.flush()
+        return code
     except HivememError as error:
         return report_error(error, as_json=arguments.json)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has seen enough. Keep Python from complaining again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has seen enough.
+        _drop_output()
         return 1
+    except OSError as error:
+        # Files and databases have errors of their own by now: what is left is mostly the output.
+        _drop_output()
+        place = error.filename or "standard output"
+        return report_error(
+            Unavailable(f"{place}: {error.strerror}; what was printed is not whole."), as_json=arguments.json
+        )
+
+
+def _drop_output() -> None:
+    """Keep Python from trying to write the rest at its end, and complaining again."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def report_error(error: HivememError, *, as_json: bool) -> int:

@@ -26,6 +26,7 @@ _OPTION_NAMES = {
     "organization_id": "--organization",
 }
 _SHORT_NAMES = {"max_results": "-n"}
+_SOME_REFUSED_EXIT_CODE = 6
 _LOADS_MODELS = frozenset(("recall", "store", "update", "ingest", "find"))
 
 
@@ -68,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     answer = run_locally(arguments, work, models=arguments.verb in _LOADS_MODELS)
     print_answer(arguments.verb, answer, as_json=arguments.json)
-    return 0
+    # Of relationships, each of which is refused by itself; as `hivemem import` ends when it refused some.
+    return _SOME_REFUSED_EXIT_CODE if answer.get("errors") else 0
 
 
 def operation_arguments(arguments: argparse.Namespace, fields: dict[str, FieldInfo]) -> dict[str, object]:

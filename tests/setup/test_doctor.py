@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -128,6 +129,22 @@ def test_a_database_that_cannot_be_written(
     holder.close()
     _, checks = examine(capsys, "--data-dir", str(tmp_path))
     assert checks["database"]["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [("CREATE TABLE theirs (a)", "another program"), ("PRAGMA user_version = 9999", "upgrade hivemem")],
+)
+def test_a_database_that_this_program_cannot_open(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str, told: str
+) -> None:
+    if statement.startswith("PRAGMA"):
+        assert run_cli(tmp_path, "overview").returncode == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "hivemem.sqlite3", isolation_level=None)) as database:
+        database.execute(statement)
+    code, checks = examine(capsys, "--data-dir", str(tmp_path))
+    assert (code, checks["database"]["state"]) == (1, "failed")
+    assert told in checks["database"]["detail"]
 
 
 def test_a_folder_that_cannot_be_written(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import enum
 import json
@@ -17,6 +18,7 @@ from typing import Any
 
 import hivemem
 from hivemem.errors import HivememError
+from hivemem.service.schema import sqlite_schema
 from hivemem.settings import Settings
 from hivemem.surfaces.running_server import (
     KEY_VARIABLE,
@@ -142,6 +144,16 @@ def _database(settings: Settings) -> Check:
         )
         return Check(
             name="database", state=State.FAILED, detail=f"{path} cannot be written: {error}", next=step
+        )
+    try:
+        asyncio.run(sqlite_schema(path, busy_timeout_seconds=_WRITE_SECONDS, migrate=False))
+    except HivememError as error:
+        # Another program's, or a newer hivemem's.
+        return Check(
+            name="database",
+            state=State.FAILED,
+            detail=error.message,
+            next="choose another --data-dir, or the hivemem that this database is of.",
         )
     return Check(name="database", state=State.OK, detail=f"{path} can be written")
 

@@ -46,7 +46,7 @@ def test_a_vector_of_zeros_is_rounded_to_zeros() -> None:
 
 
 def test_what_is_chosen_by_rounded_rows_has_the_scores_and_order_of_an_exact_search() -> None:
-    rows = unit_vectors(3_010, seed=6)
+    rows = unit_vectors(2_010, seed=6)
     sifted, exact = Vectors(DIMENSION, exact_rows=1_000), Vectors(DIMENSION, exact_rows=10_000)
     for number, vector in enumerate(rows):
         passage = Passage(source="description", start=0, end=1, vector=vector.tobytes())

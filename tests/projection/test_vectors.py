@@ -41,7 +41,7 @@ def naive(
     """Key, best cosine and start of the first best passage."""
     found: list[tuple[str, float, int]] = []
     for key, vectors in rows.items():
-        scores = [float((v.astype(np.float64) * query.astype(np.float64)).sum()) for v in vectors]
+        scores = [float(np.vecdot(v.astype(np.float64), query.astype(np.float64))) for v in vectors]
         found.append((key, max(scores), 10 * scores.index(max(scores))))
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:k]
 

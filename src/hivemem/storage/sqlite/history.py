@@ -68,8 +68,11 @@ def keep_states(
     )
     removed = [{**shared, "id": id} for id, state in states.items() if state is None]
     stored = [{**shared, "id": id} for id, state in states.items() if state is not None]
-    connection.executemany(_SQL["put_tombstone"], removed)
-    connection.executemany(_SQL["drop_tombstone"], stored)
+    # A statement for no row is looked up all the same.
+    if removed:
+        connection.executemany(_SQL["put_tombstone"], removed)
+    if stored:
+        connection.executemany(_SQL["drop_tombstone"], stored)
 
 
 def versions(connection: sqlite3.Connection, graph_id: GraphId, kind: Kind, id: str) -> Sequence[Version]:

@@ -57,20 +57,17 @@ def put_nodes(connection: sqlite3.Connection, change: Change, writes: Sequence[N
     Raises:
         StaleWrite: A node is not at its expected version.
     """
-    if not writes:
-        return
-    current = write_versions(connection, change.graph_id, (write.node.key for write in writes))
-    rows: list[dict[str, Any]] = []
-    vectors: dict[str, NodeVectors] = {}
     for write in writes:
-        node = write.node
-        check_version(Kind.NODE, node.key, current.get(node.key, 0), write.expected)
-        current[node.key] = node.write_version
-        rows.append(_row_of_node(change, write))
+        key = write.node.key
+        statement = _SQL["change_node"] if write.expected else _SQL["add_node"]
+        if not connection.execute(statement, _row_of_node(change, write)).rowcount:
+            stored = write_versions(connection, change.graph_id, (key,)).get(key, 0)
+            check_version(Kind.NODE, key, stored, write.expected)
         if write.vectors is not None:
-            vectors[node.key] = write.vectors
-    connection.executemany(_SQL["put_node"], rows)
-    _replace_vectors(connection, change.graph_id, vectors)
+            # A new node has none to remove: those of a former one went with it.
+            if write.expected:
+                _drop_vectors(connection, change.graph_id, key)
+            _add_vectors(connection, change.graph_id, key, write.vectors)
     history.keep_states(connection, change, Kind.NODE, {write.node.key: write.node for write in writes})
 
 
@@ -103,7 +100,8 @@ def put_vectors(
             "revision": marked.revision,
         },
     )
-    _replace_vectors(connection, graph_id, {key: vectors})
+    _drop_vectors(connection, graph_id, key)
+    _add_vectors(connection, graph_id, key, vectors)
     return True
 
 
@@ -146,6 +144,7 @@ def _row_of_node(change: Change, write: NodeWrite) -> dict[str, Any]:
         "enrichment_status": node.enrichment_status,
         "replaces_vectors": write.vectors is not None,
         "vector_model": None if write.vectors is None else _model_of(write.vectors),
+        "expected": write.expected,
         "write_version": node.write_version,
         "revision": change.revision,
         "created_at": to_microseconds(node.created_at),
@@ -157,10 +156,11 @@ def _model_of(vectors: NodeVectors) -> str | None:
     return vectors.model_id if vectors.passages else None
 
 
-def _replace_vectors(
-    connection: sqlite3.Connection, graph_id: GraphId, vectors: dict[str, NodeVectors]
-) -> None:
-    connection.executemany(_SQL["drop_vectors"], [{"graph_id": graph_id, "node_key": key} for key in vectors])
+def _drop_vectors(connection: sqlite3.Connection, graph_id: GraphId, key: str) -> None:
+    connection.execute(_SQL["drop_vectors"], {"graph_id": graph_id, "node_key": key})
+
+
+def _add_vectors(connection: sqlite3.Connection, graph_id: GraphId, key: str, vectors: NodeVectors) -> None:
     connection.executemany(
         _SQL["put_vector"],
         [
@@ -168,13 +168,12 @@ def _replace_vectors(
                 "graph_id": graph_id,
                 "node_key": key,
                 "ordinal": ordinal,
-                "model_id": of_node.model_id,
+                "model_id": vectors.model_id,
                 "source": passage.source,
                 "text_start": passage.start,
                 "text_end": passage.end,
                 "vector": passage.vector,
             }
-            for key, of_node in vectors.items()
-            for ordinal, passage in enumerate(of_node.passages)
+            for ordinal, passage in enumerate(vectors.passages)
         ],
     )

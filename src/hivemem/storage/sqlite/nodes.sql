@@ -23,8 +23,8 @@ FROM nodes
 WHERE graph_id = :graph_id
 GROUP BY node_type
 
--- name: put_node
--- The vectors that a node has stay with it, unless :replaces_vectors.
+-- name: add_node
+-- Does nothing when there is such a node.
 INSERT INTO nodes (
     graph_id, key, node_type, description, data, search_text, assets, enrichment_status,
     vector_model, write_version, revision, created_at, updated_at
@@ -33,18 +33,23 @@ VALUES (
     :graph_id, :key, :node_type, :description, :data, :search_text, :assets, :enrichment_status,
     :vector_model, :write_version, :revision, :created_at, :updated_at
 )
-ON CONFLICT (graph_id, key) DO UPDATE SET
-    node_type = excluded.node_type,
-    description = excluded.description,
-    data = excluded.data,
-    search_text = excluded.search_text,
-    assets = excluded.assets,
-    enrichment_status = excluded.enrichment_status,
-    vector_model = CASE WHEN :replaces_vectors THEN excluded.vector_model ELSE vector_model END,
-    write_version = excluded.write_version,
-    revision = excluded.revision,
-    created_at = excluded.created_at,
-    updated_at = excluded.updated_at
+ON CONFLICT DO NOTHING
+
+-- name: change_node
+-- Does nothing when the node is not at :expected. Its vectors stay with it, unless :replaces_vectors.
+UPDATE nodes
+SET node_type = :node_type,
+    description = :description,
+    data = :data,
+    search_text = :search_text,
+    assets = :assets,
+    enrichment_status = :enrichment_status,
+    vector_model = CASE WHEN :replaces_vectors THEN :vector_model ELSE vector_model END,
+    write_version = :write_version,
+    revision = :revision,
+    created_at = :created_at,
+    updated_at = :updated_at
+WHERE graph_id = :graph_id AND key = :key AND write_version = :expected
 
 -- name: delete_node
 -- Takes vectors and session touches along.

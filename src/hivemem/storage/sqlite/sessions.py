@@ -24,7 +24,7 @@ def touch(
     """Record that a conversation touched the nodes that exist among `keys`."""
     own = {"graph_id": graph_id, "session_id": session_id, "at": to_microseconds(at)}
     connection.execute(_SQL["count_call"], own)
-    connection.execute(_SQL["touch_nodes"], {**own, "keys": json.dumps([*keys])})
+    connection.executemany(_SQL["touch_node"], [{**own, "key": key} for key in dict.fromkeys(keys)])
 
 
 def touched(

@@ -6,14 +6,14 @@ ON CONFLICT (graph_id, session_id) DO UPDATE SET
     first_call_at = min(first_call_at, excluded.first_call_at),
     last_call_at = max(last_call_at, excluded.last_call_at)
 
--- name: touch_nodes
--- Keys that do not exist are passed over. (WHERE also keeps ON CONFLICT from reading as a join.)
+-- name: touch_node
+-- A key that does not exist is passed over. (WHERE also keeps ON CONFLICT from reading as a join.)
 INSERT INTO session_nodes (
     graph_id, session_id, node_key, touch_count, first_touched_at, last_touched_at
 )
 SELECT graph_id, :session_id, key, 1, :at, :at
 FROM nodes
-WHERE graph_id = :graph_id AND key IN (SELECT value FROM json_each(:keys))
+WHERE graph_id = :graph_id AND key = :key
 ON CONFLICT (graph_id, session_id, node_key) DO UPDATE SET
     touch_count = touch_count + 1,
     first_touched_at = min(first_touched_at, excluded.first_touched_at),

@@ -131,6 +131,22 @@ class Node:
         put(node, "updated_at", updated_at)
         return node
 
+    def at_revision(self, revision: int) -> Node:
+        """This node as a store holds it that gave it `revision`."""
+        return Node.stored(
+            self.key,
+            self.node_type,
+            self.description,
+            self.data,
+            self.search_text,
+            self.assets,
+            self.enrichment_status,
+            self.write_version,
+            revision,
+            self.created_at,
+            self.updated_at,
+        )
+
     @property
     def placeholder(self) -> bool:
         """Whether a relationship named this node before anybody described it."""

@@ -112,9 +112,10 @@ def _characters(text: NodeText) -> int:
 
 
 def _passages(embedder: Embedder, text: NodeText) -> tuple[tuple[str, str, Span], ...]:
-    fields = (("description", text.description), ("search_text", text.search_text or ""))
+    fields = (("description", text.description), ("search_text", text.search_text))
     return tuple(
         (source, field[span.start : span.end], span)
         for source, field in fields
+        if field
         for span in embedder.passages(field)
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hivemem.domain.access import Principal
 from hivemem.domain.edge import EdgeIdentity, HyperedgeIdentity
@@ -332,7 +332,7 @@ class Remember:
                 continue
             node, note = plan.node, None
             if node.key in changed and plan.status != "kept":
-                node = replace(node, revision=revision)
+                node = node.at_revision(revision)
                 note = texts.note(node)
                 waits = waits or note is not None
             results.append(_result(work, plan, node, note))

@@ -20,7 +20,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 from hivemem.errors import HivememError, InvalidInput, Overloaded, Unavailable
 from hivemem.ports.models import Embedder, Reranker, is_immediate
 from hivemem.ports.observer import Observers
+from hivemem.waiting import answer
 
 # Turns for pairs in a row before passages that wait get one.
 _RERANK_TURNS = 4
@@ -76,13 +76,18 @@ class ModelWork:
         return ModelWork(self.texts + texts, self.seconds + seconds)
 
 
+def _future() -> asyncio.Future[Any]:
+    """What the caller awaits, in the loop that it runs in."""
+    return asyncio.get_running_loop().create_future()
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Query:
     """A question to embed."""
 
     embedder: Embedder
     text: str
-    future: Future[NDArray[np.float32]] = field(default_factory=Future)
+    future: asyncio.Future[NDArray[np.float32]] = field(default_factory=_future)
     left: int = 1
 
 
@@ -94,7 +99,7 @@ class _Passages:
     texts: Sequence[str]
     order: list[int]
     vectors: NDArray[np.float32]
-    future: Future[NDArray[np.float32]] = field(default_factory=Future)
+    future: asyncio.Future[NDArray[np.float32]] = field(default_factory=_future)
     left: int = 0
 
 
@@ -114,7 +119,7 @@ class _Pairs:
     logits: NDArray[np.float32]
     seconds: float = 0.0
     at: int = 0
-    future: Future[Reranked] = field(default_factory=Future)
+    future: asyncio.Future[Reranked] = field(default_factory=_future)
     left: int = 0
 
 
@@ -342,7 +347,7 @@ class ModelExecutor:
             self._queued_texts += job.left
             queue.append(job)
             self._changed.notify()
-        return await asyncio.wrap_future(job.future)
+        return await job.future
 
     def _drop_cancelled(self) -> None:
         """Forget jobs that nobody waits for. The caller holds the lock."""
@@ -480,14 +485,13 @@ class ModelExecutor:
                     self._passages.remove(job)
         if error is not None:
             _fail(job, error)
-        elif not job.future.done() and job.future.set_running_or_notify_cancel():
-            job.future.set_result(result)
+        else:
+            answer(job.future, result)
 
 
 def _fail(job: _Job, error: Exception) -> None:
-    # Done already: closed, or failed, while its last turn was running.
-    if not job.future.done() and job.future.set_running_or_notify_cancel():
-        job.future.set_exception(_as_ours(error))
+    # Nothing for one that was answered already: closed, or failed, while its last turn was running.
+    answer(job.future, error=_as_ours(error))
 
 
 def _as_ours(error: Exception) -> HivememError:

@@ -25,6 +25,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hivemem.errors import Unavailable
 from hivemem.storage.sqlite.connection import connect, is_busy, our_errors
+from hivemem.waiting import answer
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -43,31 +44,15 @@ _CHECKPOINT_PAGES = 4_000
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Job:
-    """A write, and the loop in which its caller waits: cheaper than a future of `concurrent.futures`."""
+    """A write, and what its caller waits for."""
 
     work: Callable[[sqlite3.Connection], Any]
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
     @property
     def withdrawn(self) -> bool:
         """Whether the caller was cancelled."""
         return self.future.cancelled()
-
-    def settle(self, result: Any, error: BaseException | None) -> None:
-        """Tell the caller, in the caller's thread."""
-        # A loop that is closed has nobody left who waits.
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(_settle, self.future, result, error)
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,11 +94,9 @@ class Writer:
             Unavailable: Closed, or the file stayed locked for the busy timeout, or is out of reach.
             Corruption: The file is damaged.
         """
-        loop = asyncio.get_running_loop()
         job = _Job(
             work=lambda connection: write(connection, *args, **kwargs),
-            loop=loop,
-            future=loop.create_future(),
+            future=asyncio.get_running_loop().create_future(),
         )
         with self._lock:
             if self._closed:
@@ -168,11 +151,11 @@ class Writer:
                 # wait its timeout again.
                 taken += iter(self._next_job, None)
             for job in taken:
-                job.settle(None, error)
+                answer(job.future, error=error)
             return
         # Also a refusal is told only now: it may rest on a write of the same group.
         for job, outcome in zip(taken, outcomes, strict=True):
-            job.settle(outcome.result, outcome.refusal)
+            answer(job.future, outcome.result, outcome.refusal)
 
     def _group(self, first: _Job) -> Iterator[_Job]:
         """`first` and those that wait behind it, as long as the group is open."""

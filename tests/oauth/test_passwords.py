@@ -87,6 +87,37 @@ async def test_wrong_passwords_get_one_answer_whether_or_not_there_is_such_a_use
     assert hidden(await program.sign_in_as(request, "ada", PASSWORD), "consent")
 
 
+@pytest.mark.parametrize("changed", ["before", "during"])
+async def test_a_new_password_ends_what_an_open_consent_page_could_give(
+    people: People, program: Program, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    page = await program.consent_page_of("ada", PASSWORD)
+    services, store = people.api.services, people.api.services.store
+
+    async def new_password() -> None:
+        await services.people.change_user(await people.operator(), "ada", password="some other ordinary words")
+
+    if changed == "before":
+        await new_password()
+    else:
+        # At the worst moment: between the grant, and the look at the password.
+        allow_sign_in = store.allow_sign_in
+
+        async def allowed_then_changed(*arguments: object) -> bool:
+            allowed = await allow_sign_in(*arguments)
+            await new_password()
+            return allowed
+
+        monkeypatch.setattr(store, "allow_sign_in", allowed_then_changed)
+    answer = await program.decide(page)
+    assert answer.status_code == 404
+    assert "the password was changed" in answer.text
+    assert all(grant.revoked_at for grant in await store.grants(people.users["ada"].user_id))
+    assert await people.events("grant.create") == []
+    # A sign-in with a key has nothing to do with the password.
+    assert query_of(await program.decide(await program.consent_page(people.api.key)))["code"]
+
+
 async def test_every_attempt_costs_a_check_of_a_password(
     people: People, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,7 +66,7 @@ class Identity:
     """Who signed in: what the grant will be bound to.
 
     `key_id` is the API key that was shown, None when the person signed in by other means; then the grant
-    is bound to the user alone.
+    is bound to the user alone, and `password_mark` names the password that they had at that moment.
     """
 
     user_id: str
@@ -74,6 +74,7 @@ class Identity:
     scope: Scope
     admin: bool = False
     key_id: str | None
+    password_mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore, OAuthStore
 from hivemem.service.audit import AuditLog
 from hivemem.service.oauth import OAuth
+from hivemem.service.passwords import mark_of
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -139,7 +140,8 @@ class Consenting:
             graph_id: The memory that the person chose; None for the one that `identity` names.
 
         Raises:
-            NotFound: The sign-in has ended, or nobody with this consent secret has signed in.
+            NotFound: The sign-in has ended, nobody with this consent secret has signed in, or they have
+                another password since.
             Forbidden: The memory is not one that they can let others into.
         """
         sign_in, identity = await self._consented(secret, consent)
@@ -168,6 +170,12 @@ class Consenting:
         if not await self._store.allow_sign_in(sign_in.hash, grant, kept):
             raise NotFound(
                 "this sign-in was answered already; start again in your agent.", code="sign_in_ended"
+            )
+        if not await self._has_password_of(identity):
+            await self._store.revoke_grant(grant.grant_id, now)
+            raise NotFound(
+                "the password was changed after this sign-in; start again in your agent.",
+                code="sign_in_ended",
             )
         await self._audit.record(
             "grant.create",
@@ -213,6 +221,18 @@ class Consenting:
                 code="sign_in_ended",
             )
         return sign_in, sign_in.identity
+
+    async def _has_password_of(self, identity: Identity) -> bool:
+        """Whether the person still has the password that they had when they signed in.
+
+        A page that asks for consent may stand open in the browser of whom a new password is to keep out.
+        To be asked after the grant is kept: a new password ends the grants that it finds, so that either
+        it finds this one, or is seen here.
+        """
+        if identity.key_id is not None:
+            return True
+        user = await self._store.user(identity.user_id)
+        return user is not None and mark_of(user) == identity.password_mark
 
     async def _chosen(self, identity: Identity, graph_id: str | None) -> Identity:
         """The identity at the memory that was chosen; what a form says of it is believed of nobody."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import unicodedata
 from functools import cache
 
@@ -49,6 +50,11 @@ class Passwords:
         async with self._turns:
             right = await asyncio.to_thread(_verified, kept or _nobodys(), _normal(password)[:MAX_CHARACTERS])
         return right and kept is not None
+
+
+def mark_of(user: User) -> str | None:
+    """What changes with every new password of a user, and tells nothing about it; None without one."""
+    return None if user.password_hash is None else hashlib.sha256(user.password_hash.encode()).hexdigest()
 
 
 def _normal(password: str) -> str:

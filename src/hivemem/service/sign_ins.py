@@ -18,7 +18,7 @@ from hivemem.ports.clock import Clock
 from hivemem.ports.store import AccountStore
 from hivemem.service.access import Access
 from hivemem.service.audit import AuditLog
-from hivemem.service.passwords import Passwords
+from hivemem.service.passwords import Passwords, mark_of
 from hivemem.service.people import MAX_NAME_CHARACTERS, People
 from hivemem.service.rate_limits import RateLimits
 
@@ -170,6 +170,7 @@ class SignIns:
             # They may let a program administer what they may themselves; the page asks for it by name.
             admin=True,
             key_id=None,
+            password_mark=mark_of(user),
         )
 
     async def _failed(self, way: str, user_id: str | None) -> None:

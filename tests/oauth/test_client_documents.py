@@ -169,13 +169,20 @@ async def test_an_answer_that_is_no_document_is_refused(
         ("fe80::1%eth0", False),
         ("::ffff:127.0.0.1", False),
         ("2002:7f00:1::", False),
+        ("::127.0.0.1", False),
+        ("fec0::1", False),
+        ("64:ff9b::127.0.0.1", False),
+        ("64:ff9b::93.184.216.34", True),
+        ("192.0.0.192", False),
     ],
 )
 def test_only_public_addresses_are_reached(address: str, answers: bool) -> None:
     assert is_public(address) is answers
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost", "2130706433"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "[::1]", "localhost", "2130706433", "a..b", "...", "a" * 64 + ".example"]
+)
 async def test_this_machine_is_not_fetched_from(host: str) -> None:
     documents = ClientDocuments(FixedClock(), (), transport=httpx2.MockTransport(too_large))
     with pytest.raises(InvalidInput):

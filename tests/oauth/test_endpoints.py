@@ -132,7 +132,9 @@ async def test_a_registration_that_cannot_be_is_refused(
     assert response.json()["error_description"]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"{}" + b" " * 70_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b"\xff", b"{}" + b" " * 70_000, b'{"redirect_uris": null}']
+)
 async def test_a_registration_is_a_small_json_object(api: Served, body: bytes) -> None:
     response = await api.anonymous.post(
         "/register", content=body, headers={"Content-Type": "application/json"}

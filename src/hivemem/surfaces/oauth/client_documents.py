@@ -29,6 +29,13 @@ _MAX_LENGTH = 512
 _KEPT_SECONDS = 300.0
 _MOST_KEPT = 200
 
+# Ranges that Python takes for public ones, some versions at least: site-local, IPv4-compatible and others
+# beside what is given out to the world, and the services of a provider to its machines at 192.0.0.192.
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+_PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
+# Where only IPv6 is spoken, each address of the old world has one in here.
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
@@ -87,7 +94,8 @@ class ClientDocuments:
             return kept.client
         try:
             document = parse_json(await self._fetch(urlsplit(client_id)))
-        except (httpx2.HTTPError, OSError) as error:
+        except (httpx2.HTTPError, OSError, UnicodeError) as error:
+            # UnicodeError: a name that has no form for the DNS, such as one with an empty part.
             raise InvalidInput(f"the document {client_id} cannot be fetched.") from error
         client = _described(document, client_id, self._private_schemes, now)
         if len(self._kept) >= _MOST_KEPT:
@@ -99,7 +107,8 @@ class ClientDocuments:
 
     async def _fetch(self, address: SplitResult) -> bytes:
         host, port = address.hostname or "", address.port or 443
-        ip = (await self._resolve(host, port))[0]
+        async with asyncio.timeout(_SECONDS):
+            ip = (await self._resolve(host, port))[0]
         target = address._replace(netloc=f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}").geturl()
         # The certificate is checked for the name, though the connection goes to the checked address.
         extensions = {"sni_hostname": host}
@@ -172,5 +181,10 @@ def is_public(address: str) -> bool:
     """Whether an IP address is one that everybody can reach, not one of this machine or its network."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        ip = ip.ipv4_mapped or ip.sixtofour or ip
-    return ip.is_global and not ip.is_multicast
+        inside = ip.ipv4_mapped or ip.sixtofour
+        if ip in _NAT64:
+            inside = ipaddress.IPv4Address(ip.packed[-4:])
+        if inside is None:
+            return ip in _UNICAST and ip.is_global
+        ip = inside
+    return ip.is_global and not ip.is_multicast and ip not in _PROTOCOLS

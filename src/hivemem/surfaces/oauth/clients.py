@@ -45,6 +45,9 @@ class Clients:
         except InvalidInput as error:
             raise OAuthError("invalid_client_metadata", error.message) from error
         _check_metadata(metadata)
+        if metadata.redirect_uris is None:
+            # The model lets a null pass.
+            raise OAuthError("invalid_redirect_uri", "redirect_uris is null; register at least one.")
         # As they were sent: the model would write them in another way.
         redirect_uris = tuple(cast("list[str]", sent["redirect_uris"]))
         client, secret = await self._oauth.register(

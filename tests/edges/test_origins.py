@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from hivemem.errors import InvalidInput
@@ -128,6 +129,48 @@ async def test_a_forged_host_gets_nowhere(tmp_path: Path, path: str) -> None:
         # A proxy's word on the host counts for nothing.
         answer = await api.client.get(path, headers={"Host": "evil.example", "X-Forwarded-Host": "localhost"})
         assert answer.status_code == 421
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost/evil",
+        "localhost?evil",
+        "localhost#evil",
+        'localhost", x="',
+        "me@localhost",
+        "localhost:80:80",
+        "[::1",
+        "[::1]x",
+        "localhost:x",
+        "localhost\\evil",
+    ],
+)
+@pytest.mark.parametrize("allowed", ["", "*"])
+async def test_a_host_is_a_name_and_a_port_and_nothing_else(tmp_path: Path, host: str, allowed: str) -> None:
+    """What it holds is told to programs as the address of this server."""
+    async with served(tmp_path, allowed_hosts=allowed) as api:
+        for path in ("/.well-known/oauth-authorization-server", "/mcp"):
+            assert (await api.anonymous.get(path, headers={"Host": host})).status_code == 421
+        answer = await api.anonymous.get("/health", headers={"Origin": f"http://{host}"})
+        assert (answer.status_code == 403) is not (allowed == "*")
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin"])
+async def test_who_asks_for_two_places_is_refused(api: Served, name: str) -> None:
+    good, bad = ("localhost", "evil.example") if name == "Host" else ("http://localhost", EVIL)
+    for pair in ((good, bad), (bad, good), (good, good)):
+        request = api.anonymous.build_request("GET", "/.well-known/oauth-authorization-server")
+        kept = [(one, value) for one, value in request.headers.multi_items() if one != name.lower()]
+        request.headers = httpx2.Headers([*kept, *((name, value) for value in pair)])
+        answer = await api.anonymous.send(request)
+        assert answer.status_code == 400
+        assert "evil" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["localhost:8477", "LOCALHOST", "127.0.0.1:1", "[::1]:8477", "[::1]"])
+async def test_a_host_of_ours_is_answered(api: Served, host: str) -> None:
+    assert (await api.anonymous.get("/health", headers={"Host": host})).status_code == 200
 
 
 @pytest.mark.parametrize(

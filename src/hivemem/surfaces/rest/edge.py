@@ -7,6 +7,7 @@ again, which makes the server drop the connection (and the request queued behind
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -50,6 +51,9 @@ ALIVE_PATH = "/health"
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 _ANY = frozenset(("0.0.0.0", "::", ""))
+# A name or an address, and a port. `localhost/x` and `localhost"` have our host too, as some read them, and
+# would get into the addresses that programs are told.
+_LOCATION = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+(?:%[\w.-]+)?\])(?::\d{1,5})?", re.ASCII)
 
 
 class AllowedHosts:
@@ -70,16 +74,16 @@ class AllowedHosts:
 
     def allows(self, host: str | None) -> bool:
         """Whether a `Host` header, or the network location of an origin, is one of ours."""
+        if host and not _LOCATION.fullmatch(host):
+            return False
         if self._everything:
             return True
         if not host:
             return False
         try:
-            parts = urlsplit(f"//{host.strip().lower()}")
+            parts = urlsplit(f"//{host.lower()}")
             name, port = parts.hostname, parts.port
         except ValueError:
-            return False
-        if name is None or parts.username is not None:
             return False
         return name in self._hosts or (port is not None and f"{name}:{port}" in self._hosts)
 
@@ -212,6 +216,12 @@ class Edge:
                 f"the address and headers of the request are larger than {self._rules.max_header_bytes} "
                 "bytes; send less, or raise the setting max_header_bytes.",
             )
+        for name in (b"host", b"origin"):
+            if sum(one == name for one, _ in scope["headers"]) > 1:
+                # What is checked here, and what is read later, could be two.
+                raise HttpRefusal(
+                    400, "invalid_request", f"the header {name.decode().title()} was sent twice; send it once."
+                )
         host, origin = headers.get(b"host"), headers.get(b"origin")
         if not self._rules.hosts.allows(host):
             raise HttpRefusal(

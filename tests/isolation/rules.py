@@ -117,10 +117,11 @@ class World:
 
     def notes_conversations(self, credential: Credential, graph: Graph) -> bool:
         """Whether reading may leave a trace of the conversation in the graph."""
+        if graph.frozen:
+            return False
         if graph.user:
             return True
-        may_write = self.role(credential.person, graph.organization) in WRITERS
-        return credential.writes and may_write and not graph.frozen
+        return credential.writes and self.role(credential.person, graph.organization) in WRITERS
 
     def mine(self, person: str) -> list[Organization]:
         return [one for one in self.organizations.values() if person in one.roles]

@@ -145,6 +145,20 @@ async def test_a_team_is_set_up_and_taken_down(desk: Desk) -> None:
     assert {"user.create", "member.add", "key.create", "invitation.accept", "user.remove"} <= set(actions)
 
 
+async def test_reading_a_frozen_memory_does_not_change_it(desk: Desk) -> None:
+    for number in range(3):
+        await desk.api.store(f"fact_{number}", f"Number {number} of the harbour.")
+    services = desk.api.services
+    graph_id = (await services.access.local_principal()).graph_id
+    await desk.ask("graph change", graph=graph_id, frozen=True)
+    for _ in range(6):
+        found = await desk.api.post("recall", {"query": "harbour number", "session_id": "talk"})
+        assert found.json()["count"]
+        await desk.api.post("find-related", {"start_node": "fact_0", "session_id": "talk"})
+    await services.recall.close()
+    assert await services.store.session(graph_id, "talk") is None
+
+
 async def test_the_log_tells_who_took_a_whole_memory_away(desk: Desk) -> None:
     memory = "/api/v1/memory/exports"
     ordered = (await desk.api.client.post(memory, headers={"X-Request-ID": "asked-for-export"})).json()

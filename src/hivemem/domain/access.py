@@ -93,18 +93,16 @@ class Principal:
     def keeps_conversations(self) -> bool:
         """Whether it is noted in `graph_id` what a conversation touched there.
 
-        In a personal graph always. In an organization's only for callers who may write it: a conversation
-        that is noted becomes a relationship that all members see.
+        In a personal graph always, unless it is frozen: reading must not change it then. In an
+        organization's only for callers who may write it: a conversation that is noted becomes a
+        relationship that all members see.
         """
+        if self.frozen:
+            return False
         if self.organization_id is None:
             return True
         membership = self.membership(self.organization_id)
-        return (
-            self.scope is Scope.OWNER
-            and not self.frozen
-            and membership is not None
-            and membership.role.may_write
-        )
+        return self.scope is Scope.OWNER and membership is not None and membership.role.may_write
 
     def require_write(self) -> None:
         """Let callers pass that may write `graph_id`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
@@ -25,3 +26,9 @@ def test_only_an_owner_may_write() -> None:
     Principal(user_id="u", graph_id="g", scope=Scope.OWNER).require_write()
     with pytest.raises(Forbidden, match="read-only"):
         Principal(user_id="u", graph_id="g", scope=Scope.MEMBER).require_write()
+
+
+def test_reading_leaves_no_trace_in_a_frozen_graph() -> None:
+    caller = Principal(user_id="u", graph_id="g", scope=Scope.OWNER)
+    assert caller.keeps_conversations
+    assert not replace(caller, frozen=True).keeps_conversations

@@ -95,7 +95,8 @@ async def test_a_new_password_ends_what_an_open_consent_page_could_give(
     services, store = people.api.services, people.api.services.store
 
     async def new_password() -> None:
-        await services.people.change_user(await people.operator(), "ada", password="some other ordinary words")
+        operator = await people.operator()
+        await services.people.change_user(operator, "ada", password="some other ordinary words")
 
     if changed == "before":
         await new_password()

@@ -219,9 +219,8 @@ class Edge:
         for name in (b"host", b"origin"):
             if sum(one == name for one, _ in scope["headers"]) > 1:
                 # What is checked here, and what is read later, could be two.
-                raise HttpRefusal(
-                    400, "invalid_request", f"the header {name.decode().title()} was sent twice; send it once."
-                )
+                said = f"the header {name.decode().title()} was sent twice; send it once."
+                raise HttpRefusal(400, "invalid_request", said)
         host, origin = headers.get(b"host"), headers.get(b"origin")
         if not self._rules.hosts.allows(host):
             raise HttpRefusal(
